@@ -9,7 +9,7 @@ import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
-import { type PreparedLoad, prepareLoad } from './groups/prepared-load.ts';
+import { prepareLoad } from './groups/file-loader.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
@@ -24,7 +24,6 @@ if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   let app: App | undefined;
-  let preparedLoad: PreparedLoad | undefined;
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
@@ -38,7 +37,6 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
         observer: metrics?.observer,
         transport,
         shared: await createStoreTable(settings),
-        prepared: preparedLoad,
         ...events,
       });
       app = parts.app;
@@ -49,9 +47,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
       };
     },
     // An error is ignored here, because loading the controllers fails with the same error, and reports it.
-    async prepare() {
-      preparedLoad = await prepareLoad(settings.controllersDir).catch(() => undefined);
-    },
+    prepare: () => prepareLoad(settings.controllersDir).catch(() => {}),
     onSecure: (state) => transport?.use(state),
     log,
     flush: sink.close,

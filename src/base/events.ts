@@ -133,7 +133,6 @@ export interface LogEvents {
 
   warn: {
     'background-work-given-up': OperationFacts;
-    'cache-refused': ErrorFacts;
     'certificate-awaited': { domains: readonly string[]; directory: string; challenge: string; effect: string };
     'certificate-expires-soon': CertificateExpiryFacts;
     'controller-not-disposed': ErrorFacts & { group: string };

@@ -246,32 +246,6 @@ export function onMissingRequire(find: (request: string, error: unknown) => stri
 }
 
 /**
- * Calls `listener` when code of this process registers hooks of imports by `module.register`. Replaces
- * `module.register`. Hooks by `module.registerHooks` are not reported.
- *
- * @param listener called before the hooks are registered
- * @returns a function that puts the original `module.register` back, unless other code has replaced it, too
- */
-export function onHooksRegistered(listener: () => void): () => void {
-  const Module = require('node:module') as { register?: (...parameters: unknown[]) => unknown };
-  const { register } = Module;
-  // Code that imports node:module by `import` gets the new value of `register` only after this function is called.
-  const { syncBuiltinESMExports } = require('node:module') as { syncBuiltinESMExports(): void };
-  if (register === undefined) return () => {};
-  const replacement = (...parameters: unknown[]): unknown => {
-    listener();
-    return register.apply(Module, parameters);
-  };
-  Module.register = replacement;
-  syncBuiltinESMExports();
-  return () => {
-    if (Module.register !== replacement) return;
-    Module.register = register;
-    syncBuiltinESMExports();
-  };
-}
-
-/**
  * Keeps one of the objects that `process.nextTick()` queues, so that V8 keeps the hidden class (the layout) of all such
  * objects. On Node before 24, V8 forgets the class when a full garbage collection finds no such object. This can happen
  * while a folder is loaded. Every later tick is then slow, and requests cost 30 percent more (bench/NOTES.md). Inside a

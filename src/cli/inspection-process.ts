@@ -9,7 +9,6 @@ import { createDocument } from '../docs/openapi.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
-import { prepareLoad } from '../groups/prepared-load.ts';
 import { createGroups, type ServiceState } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { createProviders } from '../identity/providers.ts';
@@ -47,8 +46,7 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
     serviceState = state;
   };
   // When the folder cannot be read, `loadAll` throws the error.
-  const prepared = await prepareLoad(dir).catch(() => undefined);
-  const groups = createGroups({ dir, log, loadTimeout, prepared, onService });
+  const groups = createGroups({ dir, log, loadTimeout, onService });
   const outcomes = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));

@@ -1,17 +1,9 @@
 // The entry to the folder `contract`. A contract is what the source of a controller declares: the types of its
 // operations, and their comments. From the contract, this file makes the check of each operation's requests.
-// When a controller loads, each check is compiled once, so that a schema which does not compile refuses the controller.
-// To save memory, the compiled check is dropped after the load. The operation's first request compiles the check again.
+// When a controller loads, each check is compiled, so that a schema which does not compile refuses the controller.
 // A worker imports this file only when it loads its first controller, because the parser takes time to load.
-import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { needsNoDataType, queryAsData } from './check/library.ts';
-import {
-  type Compilers,
-  createCompilers,
-  createRequestCheck,
-  type RequestCheck,
-  type RequestSchemas,
-} from './check/request-check.ts';
+import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
 import { ContractError } from './contract-error.ts';
@@ -44,24 +36,14 @@ export interface Reader {
   release(): void;
 }
 
-/** @param cache contracts that earlier processes have read; without a cache, each contract is read from its source */
-export function createReader(importedFiles: ImportedFiles, cache?: ContractCache): Reader {
+export function createReader(importedFiles: ImportedFiles): Reader {
   const files = createSourceFiles(importedFiles);
   return {
     openController(controller) {
-      const reader: GroupReader & Partial<CachingReader> =
-        cache === undefined
-          ? readGroup(controller, files, importedFiles)
-          : createCachingReader(controller, files, importedFiles, cache);
+      const { isHidden, readContract } = readGroup(controller, files, importedFiles);
       return {
-        isHidden: reader.isHidden,
-        readContract(operations) {
-          const contract = reader.readContract(operations);
-          const cachedFacts = reader.cachedFacts?.();
-          const withChecks = addChecks(contract, cachedFacts, operations, controller.path);
-          if (cachedFacts === undefined) reader.addToCache?.();
-          return withChecks;
-        },
+        isHidden,
+        readContract: (operations) => addChecks(readContract(operations), operations, controller.path),
       };
     },
     readErrorBody: (path) => readErrorBody(path, files),
@@ -69,75 +51,35 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
   };
 }
 
-/**
- * @param cachedFacts the facts of the operations if the contract comes from the cache. An earlier process has then
- *   compiled the schemas successfully. The first read of a cached contract decodes its text, which takes time. So the
- *   load does not read such a contract
- */
-function addChecks(
-  contract: GroupContract,
-  cachedFacts: ContractWithChecks['facts'] | undefined,
-  operations: readonly RunTimeOperation[],
-  file: string,
-): ContractWithChecks {
-  const facts =
-    cachedFacts ?? new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
+/** @throws ContractError when a schema does not compile. Otherwise each request would get a 500 */
+function addChecks(contract: GroupContract, operations: readonly RunTimeOperation[], file: string): ContractWithChecks {
+  const facts = new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
   const requestChecks = new Map<string, RequestCheck>();
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
-  let compilers: Compilers | undefined;
-  const schemasOf = ({ name, settings }: RunTimeOperation): RequestSchemas => {
-    const { data, dataIsOptional, query, path } = contractOf(name);
+  const compilers = createCompilers(contract.defs);
+  for (const { name, settings } of operations) {
+    const { data, dataIsOptional, query, path, at = file } = contractOf(name);
     const body = settings.body === 'stream' ? undefined : settings.body;
-    return {
+    const schemas: RequestSchemas = {
       // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
       // Schema in the contract is then only for the document.
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
       path,
-      get compilers() {
-        compilers ??= createCompilers(contract.defs);
-        return compilers;
-      },
+      compilers,
       librarySchemas: { body, query: settings.query, queryAsData: queryAsData(name, settings) },
     };
-  };
-  for (const operation of operations) {
-    const { name } = operation;
-    if (cachedFacts === undefined) refuseUncompilable(name, contractOf(name).at ?? file, schemasOf(operation));
-    const check = compileLater(() => schemasOf(operation));
-    if (declaresCheck(operation, facts.get(name))) requestChecks.set(name, check);
+    try {
+      const check = createRequestCheck(schemas);
+      if (check !== undefined) requestChecks.set(name, check);
+    } catch (error) {
+      throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
+    }
   }
-  // Frees the compiled checks. The getter of `compilers` creates new compilers at the first request.
-  compilers = undefined;
   const resultCheckOf = (name: string) => {
     const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
     return hasLibrarySchema ? undefined : createResultCheck(contractOf(name), contract.defs);
   };
   return { contract, facts, requestChecks, resultCheckOf };
-}
-
-function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFacts | undefined): boolean {
-  const { body, query } = settings;
-  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuerySchema || facts?.pathNames)
-    return true;
-  return facts?.hasDataSchema === true && !needsNoDataType(name, settings);
-}
-
-/** Returns a check that is compiled at its first call. In a large folder, most operations get their first call late. */
-function compileLater(schemas: () => RequestSchemas): RequestCheck {
-  let check: RequestCheck | undefined;
-  return (parts, dataSource, verb) => {
-    check ??= createRequestCheck(schemas()) as RequestCheck;
-    return check(parts, dataSource, verb);
-  };
-}
-
-/** Refuses the controller when a schema does not compile. Otherwise each request would get a 500. */
-function refuseUncompilable(name: string, place: string, schemas: RequestSchemas): void {
-  try {
-    createRequestCheck(schemas);
-  } catch (error) {
-    throw new ContractError(place, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
-  }
 }

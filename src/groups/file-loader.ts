@@ -3,19 +3,18 @@
 // 2. The caller (registry.ts) builds a handler group, or the rules of the service, from the module. The `Reader` of
 //    contract/ gives the caller the types in the kept text.
 // 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
-// For a large folder, prepared-load.ts has read texts and contracts before, and direct-imports.ts makes step 1 faster.
-import { lstatSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
-import type { Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
+import { listControllers } from './naming.ts';
 import { HungLoad, isTransient } from './passing-failures.ts';
-import type { PreparedLoad } from './prepared-load.ts';
 import { SourceChanged } from './source-texts.ts';
+import { prepareTypeScript } from './typescript.ts';
 
 type Module = Readonly<Record<string, unknown>>;
 
@@ -34,8 +33,6 @@ export interface FileLoader {
   brokenReason(file: string): string | undefined;
   /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
   skip(file: string, reason: string): void;
-  /** Called before the first file of the folder is loaded. */
-  begin(): Promise<void>;
   /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
   /** See ModuleLoader. */
@@ -44,17 +41,15 @@ export interface FileLoader {
 
 export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
   readonly dir: string;
-  readonly log: Log;
   /** Maximum milliseconds for the import of one file. */
   readonly loadTimeout: number;
-  readonly prepared: PreparedLoad | undefined;
 }
 
 /** Maximum number of loads of a file whose source changes during its import. */
 const MAX_LOADS = 3;
 
-export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: FileLoaderOptions): FileLoader {
-  const modules = createModuleLoader({ onFile, findEarlyText: prepared?.findText });
+export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions): FileLoader {
+  const modules = createModuleLoader({ onFile });
   /** By the name of a file. The fingerprint is from before the load: a file that has changed since is loaded again. */
   const failures = new Map<string, { readonly reason: string; readonly earlierFingerprint: string }>();
   /** By the real path of a file: how often an import of it was started. */
@@ -62,18 +57,7 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
   let reader: Promise<Reader> | undefined;
   /** Imports the parser of types, which a process without controllers does not need. */
   const getReader = () =>
-    (reader ??= import('../contract/reader.ts').then(({ createReader }) =>
-      createReader(modules, prepared?.contracts()),
-    ));
-
-  /** The real path of the folder, while a large folder loads. */
-  let loadingFolder: string | undefined;
-  /** Follows links. In a large folder, this takes one `lstat`, because the real path of the folder is known. */
-  function findRealPath(path: string, file: string): string {
-    if (loadingFolder === undefined || file.includes('/') || lstatSync(path).isSymbolicLink())
-      return realpathSync.native(path);
-    return join(loadingFolder, file);
-  }
+    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules)));
 
   async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -95,7 +79,7 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
       const earlierFingerprint = fingerprint(path);
       let realPath = path;
       try {
-        realPath = findRealPath(path, file);
+        realPath = realpathSync.native(path);
         const loaded = await importFile(realPath, (module, groupReader) => build(module, groupReader, realPath));
         failures.delete(file);
         return { load: { group, file, ok: true }, loaded };
@@ -116,17 +100,16 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
     skip(file, reason) {
       failures.set(file, { reason, earlierFingerprint: fingerprint(join(dir, file)) });
     },
-    async begin() {
-      if (prepared === undefined) return;
-      modules.startDirectImports();
-      loadingFolder = await prepared.begin(log);
-    },
     async release() {
-      loadingFolder = undefined;
-      modules.stopDirectImports();
-      prepared?.release();
       (await reader)?.release();
     },
     closure: modules.closure,
   };
+}
+
+/** Loads what every load needs, while the worker waits for its order. A load reports the errors of this function. */
+export async function prepareLoad(dir: string): Promise<void> {
+  const files = [...listControllers(dir).values()];
+  if (files.length > 0) await import('../contract/reader.ts');
+  if (files.some((file) => file.endsWith('.ts'))) await prepareTypeScript();
 }

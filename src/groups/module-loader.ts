@@ -8,10 +8,9 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
-import { createDirectImports, type DirectImports } from './direct-imports.ts';
 import { recordBySource } from './import-scan.ts';
 import { ownUrl } from './own-package.ts';
-import { createSourceTexts, type FindEarlyText, isAuthorsSource, type SourceTexts } from './source-texts.ts';
+import { createSourceTexts, isAuthorsSource, type SourceTexts } from './source-texts.ts';
 import { enableTypeScript } from './typescript.ts';
 
 /** One file of an import closure, with its fingerprint from before Node read it, or `absent`. */
@@ -29,9 +28,6 @@ export interface ModuleLoader extends ImportedFiles {
   load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
   /** Returns every file that imports have read so far, or have looked for and not found. */
   closure(): LoadedFile[];
-  /** Lets further imports skip Node's search for the file (direct-imports.ts). Does nothing before Node 22.15. */
-  startDirectImports(): void;
-  stopDirectImports(): void;
 }
 
 export interface ModuleLoaderOptions {
@@ -40,7 +36,6 @@ export interface ModuleLoaderOptions {
    * import a file when it is called, so the call can come long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
-  readonly findEarlyText?: FindEarlyText | undefined;
 }
 
 /** Records the files that an import reads: by hooks, or in versions of Node without hooks, by import-scan.ts. */
@@ -49,24 +44,22 @@ export interface ImportRecorder {
   afterImport(): void;
 }
 
-export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOptions = {}): ModuleLoader {
+export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
   /** The import closure, by path. */
   const fingerprints = new Map<string, string>();
-  const record = (path: string): string => {
+  const record = (path: string): void => {
     const currentFingerprint = fingerprint(path);
     // A change of Gatefold's own code must not start new workers, so these files are not recorded.
-    if (isOwnFile(path) || fingerprints.get(path) === currentFingerprint) return currentFingerprint;
+    if (isOwnFile(path) || fingerprints.get(path) === currentFingerprint) return;
     fingerprints.set(path, currentFingerprint);
     onFile?.({ path, fingerprint: currentFingerprint });
-    return currentFingerprint;
   };
-  const texts = createSourceTexts(findEarlyText);
+  const texts = createSourceTexts();
   const resolved = new Map<string, string>();
-  const directImports = createDirectImports();
-  const hasHooks = typeof module.registerHooks === 'function';
-  const recorder: ImportRecorder = hasHooks
-    ? recordByHooks({ record, texts, resolved, directImports })
-    : recordBySource(record, texts);
+  const recorder: ImportRecorder =
+    typeof module.registerHooks === 'function'
+      ? recordByHooks({ record, texts, resolved })
+      : recordBySource(record, texts);
   let typescriptReady: Promise<void> | undefined;
   return {
     async load(path, earlierAttempts) {
@@ -78,21 +71,15 @@ export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOption
       const url = pathToFileURL(path).href + (earlierAttempts === 0 ? '' : `?attempt=${earlierAttempts}`);
       try {
         recorder.beforeImport(path, earlierAttempts);
-        directImports.add(url, path);
         return await import(url);
       } catch (error) {
         // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
         if (!fingerprints.has(path)) record(path);
         throw error;
       } finally {
-        directImports.delete(url);
         recorder.afterImport();
       }
     },
-    startDirectImports() {
-      if (hasHooks) directImports.start();
-    },
-    stopDirectImports: directImports.stop,
     // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
     // change, which the supervisor would then not notice.
     watch(path) {
@@ -106,28 +93,24 @@ export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOption
 }
 
 interface RecorderParts {
-  /** Adds a file to the import closure, and returns its fingerprint. */
-  readonly record: (path: string) => string;
+  /** Adds a file to the import closure. */
+  readonly record: (path: string) => void;
   readonly texts: SourceTexts;
   /**
    * The file that Node has found for an import by another name than a path. The key is the importing file and the
    * specifier: `/x/AController.ts\n#helper`. Files in node_modules are left out.
    */
   readonly resolved: Map<string, string>;
-  readonly directImports: DirectImports;
 }
 
 /** For Node 22.15 and later, which call hooks for each module. */
-function recordByHooks({ record, texts, resolved, directImports }: RecorderParts): ImportRecorder {
+function recordByHooks({ record, texts, resolved }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
-      const direct = directImports.find(specifier);
-      if (direct !== undefined) return { url: specifier, format: direct.format, shortCircuit: true };
       const { parentURL } = context;
       const from = parentURL?.startsWith('file:') === true ? fileURLToPath(parentURL) : undefined;
       try {
         const next = nextResolve(specifier, context);
-        directImports.learn(specifier, next);
         const isOwnAlias =
           from !== undefined &&
           !specifier.startsWith('.') &&
@@ -145,12 +128,8 @@ function recordByHooks({ record, texts, resolved, directImports }: RecorderParts
     },
     load(url, context, nextLoad) {
       if (!url.startsWith('file:')) return nextLoad(url, context);
-      const direct = directImports.find(url);
-      const path = direct?.path ?? fileURLToPath(url);
-      const currentFingerprint = record(path);
-      // A hook that was registered later can have changed the format. That hook then has to load the file, too.
-      if (direct !== undefined && direct.format === context.format)
-        return { format: direct.format, source: texts.readAndKeep(path, currentFingerprint), shortCircuit: true };
+      const path = fileURLToPath(url);
+      record(path);
       // `keepTextOf` itself checks the files of authors.
       if (!isAuthorsSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));

@@ -18,7 +18,6 @@ import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
-import type { PreparedLoad } from './prepared-load.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { applyService, refuseUserWithoutService } from './service-rules.ts';
 import { checkTools, toolsOf } from './tools.ts';
@@ -90,8 +89,6 @@ export interface GroupsOptions {
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Reports results that differ from their types. When it is undefined, results are not checked. */
   readonly onMismatch?: ReportMismatch | undefined;
-  /** The result of `prepareLoad`. Without it, the load uses no caches of earlier processes. */
-  readonly prepared?: PreparedLoad | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;
 }
@@ -108,10 +105,9 @@ export function createGroups({
   onImported,
   onService,
   onMismatch,
-  prepared,
   reportsOperations = false,
 }: GroupsOptions): Groups {
-  const files = createFileLoader({ dir, log, loadTimeout, prepared, onFile });
+  const files = createFileLoader({ dir, loadTimeout, onFile });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
   /** By the name of a tool (an operation that agents can call): the name of its group. */
@@ -216,7 +212,6 @@ export function createGroups({
       if (loaded !== undefined) publish(loaded);
       return outcome;
     };
-    await files.begin();
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (serviceFile !== undefined) {

@@ -9,13 +9,6 @@ export interface SourceTexts {
   /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
   keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
   /**
-   * Reads a file in the place of Node's loader, and keeps its text. Node cannot run a byte order mark, so the returned
-   * text has none.
-   *
-   * @param fingerprint of the file, from before this call
-   */
-  readAndKeep(path: string, fingerprint: string): string;
-  /**
    * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
    *
    * @param isFresh whether the file is imported by a new URL, so that Node reads the file again
@@ -39,10 +32,7 @@ export class SourceChanged extends Error {
   }
 }
 
-/** Returns the text of a file that was read before the load (prepared-load.ts), if the file has this fingerprint. */
-export type FindEarlyText = (path: string, fingerprint: string) => string | undefined;
-
-export function createSourceTexts(findEarlyText?: FindEarlyText): SourceTexts {
+export function createSourceTexts(): SourceTexts {
   /** By path: the text of the code that runs. */
   const runningTexts = new Map<string, string>();
   /** By path: the text from before an import, for files whose text Node does not hand over. */
@@ -66,12 +56,6 @@ export function createSourceTexts(findEarlyText?: FindEarlyText): SourceTexts {
     return loaded;
   };
 
-  function readAndKeep(path: string, fingerprint: string): string {
-    const text = findEarlyText?.(path, fingerprint) ?? readSource(path);
-    runningTexts.set(path, text);
-    return text.startsWith('\uFEFF') ? text.slice(1) : text;
-  }
-
   function readBeforeImport(path: string, isFresh: boolean): string {
     try {
       const text = readSource(path);
@@ -91,7 +75,6 @@ export function createSourceTexts(findEarlyText?: FindEarlyText): SourceTexts {
 
   return {
     keepTextOf,
-    readAndKeep,
     readBeforeImport,
     textOf,
     imported: () => [...runningTexts.keys(), ...expectedTexts.keys()],

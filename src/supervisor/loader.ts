@@ -139,19 +139,10 @@ type TryOutcome =
 
 /** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
 const MAX_BLAMELESS_TRIES = 3;
-/**
- * From this number of files on, the first load of a folder does not name each file. When a worker ends or hangs in that
- * load, a second load names the files.
- */
-const MIN_FILES_UNNAMED = 30;
-
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
   const skip = new Map(options.skip);
-  let mustNameFiles = false;
   for (let blamelessTries = 0; ; ) {
-    const files = options.files();
-    const namesFiles = mustNameFiles || files.length < MIN_FILES_UNNAMED;
-    const outcome = await loadOnce({ files, skip, namesFiles }, options);
+    const outcome = await loadOnce({ files: options.files(), skip }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
@@ -160,8 +151,6 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
       for (const { file, error = '', hung } of loaded.groups) if (hung) options.onHarm(file, error);
       return { kind: 'loaded', ...loaded };
     }
-    mustNameFiles = true;
-    if (!namesFiles) continue;
     const { file, reason } = outcome;
     if (file !== undefined) {
       skip.set(file, reason);

@@ -43,8 +43,6 @@ export interface WorkerOptions {
 const MAX_FAULTS_LOGGED = 20;
 type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
 
-/** Minimum milliseconds between two messages `still-loading`. */
-const PROGRESS_INTERVAL = 100;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
 /** Milliseconds to wait until the last report of the metrics is sent. */
@@ -119,27 +117,16 @@ export async function runWorker({
     }
   }
 
-  async function load({ files, skip, namesFiles }: LoadOrder): Promise<void> {
+  async function load({ files, skip }: LoadOrder): Promise<void> {
     const sendLoading = (file: string) => send({ kind: 'loading', file });
     const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
     parts = await createParts({ onImporting: sendLoading, onImported, onFile, onSpent });
-    const onLoading = namesFiles ? sendLoading : createProgressSender();
-    const groups = await parts.groups.loadAll({ files, skip: new Map(skip), onLoading });
+    const groups = await parts.groups.loadAll({ files, skip: new Map(skip), onLoading: sendLoading });
     isLoaded = true;
     send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
     sendMetrics();
     setInterval(sendMetrics, METRICS_INTERVAL).unref();
-  }
-
-  function createProgressSender(): () => void {
-    let sentAt = performance.now();
-    return () => {
-      const now = performance.now();
-      if (now - sentAt < PROGRESS_INTERVAL) return;
-      sentAt = now;
-      send({ kind: 'still-loading' });
-    };
   }
 
   function sendMetrics(onSent?: () => void): void {

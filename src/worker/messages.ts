@@ -13,15 +13,11 @@ export type ToWorker =
    * Load the folder. Sent once to each worker.
    * - `files`: the names in the folder, the same for all workers of a generation.
    * - `skip`: files that the worker must not import, because an earlier worker ended or hung in their import.
-   * - `namesFiles`: whether the worker sends `loading` before each file. Otherwise it sends `still-loading` from time
-   * to
-   *   time. In a large folder, a message for each file would take a tenth of the load's time.
    */
   | {
       readonly kind: 'load';
       readonly files: readonly string[];
       readonly skip: readonly (readonly [file: string, reason: string])[];
-      readonly namesFiles: boolean;
     }
   /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
@@ -50,8 +46,6 @@ export type FromWorker =
   | { readonly kind: 'booted' }
   /** The worker begins to import this file. If the process then ends or hangs, the file is to blame. */
   | { readonly kind: 'loading'; readonly file: string }
-  /** The worker has loaded some more files of the folder. */
-  | { readonly kind: 'still-loading' }
   /** The worker cannot load, and no controller is to blame: a JSON file in DATA_DIR exists but cannot be read. */
   | { readonly kind: 'load-failed'; readonly reason: string }
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }

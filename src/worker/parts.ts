@@ -7,7 +7,6 @@ import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import type { PreparedLoad } from '../groups/prepared-load.ts';
 import { createGroups, type Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import type { RequestObserver } from '../http/answer/response.ts';
@@ -39,8 +38,6 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly transport?: Transport | undefined;
   /** The connection to the store, the database that this machine shares with others; undefined without a store. */
   readonly shared?: SharedTable | undefined;
-  /** The sources of a large folder, which the worker has read before the order to load it. */
-  readonly prepared?: PreparedLoad | undefined;
   /** Adds callers to those of the credentials table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
   /** Adds users to those that `authenticate` of the service file finds, for tests. */
@@ -59,13 +56,13 @@ export interface WorkerParts {
 
 /** @throws Error with a message of one line, when a table exists and cannot be read */
 export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
-  const { settings, log, sink, observer, transport, shared, prepared } = options;
+  const { settings, log, sink, observer, transport, shared } = options;
   const { onImporting, onImported, onFile, onSpent } = options;
   const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
   const { controllersDir, dataDir, basePath, sessionKey, logLevel, development } = settings;
   let service: LoadedService | undefined;
   const groups: Groups = createGroups({
-    ...{ dir: controllersDir, log, onImporting, onImported, onFile, prepared },
+    ...{ dir: controllersDir, log, onImporting, onImported, onFile },
     reportsOperations: development,
     ...(development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
     onService(state) {

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { createServer as createHttpServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import module, { createRequire, register } from 'node:module';
+import { createRequire } from 'node:module';
 import { type AddressInfo, connect, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -46,25 +46,6 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.match(String(await once(client, 'data')), / 200 OK/);
     await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' });
     client.destroy();
-  });
-
-  it('onHooksRegistered reports a call of module.register, until it is stopped', () => {
-    const original = module.register;
-    let calls = 0;
-    const stop = internals.onHooksRegistered(() => calls++);
-    // Without a module, Node registers no hooks.
-    for (const registerNothing of [module.register, register]) assert.throws(() => (registerNothing as () => void)());
-    assert.equal(calls, 2);
-    stop();
-    assert.throws(() => (register as () => void)());
-    assert.equal(calls, 2);
-    assert.deepEqual([module.register, register], [original, original]);
-    const first = internals.onHooksRegistered(() => {});
-    const later = () => original;
-    Object.assign(module, { register: later });
-    first();
-    assert.equal(module.register, later);
-    Object.assign(module, { register: original });
   });
 
   for (const [kind, start, dial] of [

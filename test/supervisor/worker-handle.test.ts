@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { createWorkerHandle, type WorkerEvents } from '../../src/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 
-const ORDER = { files: ['AController.js'], skip: new Map<string, string>(), namesFiles: true };
+const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };
 const SOCKET = { close() {} };
 
 function create() {
@@ -108,19 +108,6 @@ describe('a worker process', () => {
     assert.deepEqual(killed, []);
     worker.ping();
     assert.deepEqual(killed, ['SIGKILL']);
-  });
-
-  it('stays alive while it reports its load without file names, and its end names no file', async () => {
-    const { worker, say, die } = create();
-    const loading = worker.load(1, { ...ORDER, namesFiles: false });
-    say({ kind: 'booted' });
-    for (let i = 0; i < 30; i++) {
-      say({ kind: 'still-loading' });
-      worker.ping();
-    }
-    assert.equal(worker.loadingFile, undefined);
-    die();
-    assert.deepEqual(await loading, { kind: 'ended', file: undefined, reason: 'it was ended by SIGKILL' });
   });
 
   it('that dies ends load and listen at once, with the file of its import', async () => {

@@ -32,12 +32,7 @@ interface Running {
 }
 
 /** Starts a worker that has loaded these files and listens. */
-async function start(
-  t: TestContext,
-  files: Readonly<Record<string, string>>,
-  onMessage: (message: FromWorker | undefined) => void = () => {},
-  namesFiles = true,
-): Promise<Running> {
+async function start(t: TestContext, files: Readonly<Record<string, string>>): Promise<Running> {
   const dir = createFolder(t, files);
   cluster.setupPrimary({ exec: modulePath('src/worker'), silent: true });
   const worker = cluster.fork({ CONTROLLERS_DIR: dir, DATA_DIR: dir, LOG_LEVEL: 'error' });
@@ -53,36 +48,15 @@ async function start(
     worker.process.kill('SIGKILL');
     await once(worker, 'exit');
   });
-  worker.on('message', (message) => onMessage(unseal<FromWorker>(message)));
   await heard(worker, 'booted');
   const loaded = heard(worker, 'loaded');
-  order({ kind: 'load', files: Object.keys(files), skip: [], namesFiles });
+  order({ kind: 'load', files: Object.keys(files), skip: [] });
   await loaded;
   const listening = heard(worker, 'listening');
   order({ kind: 'listen' }, port.socket);
   await listening;
   return { dir, url: `http://127.0.0.1:${port.number}/api`, worker, lines, order };
 }
-
-for (const namesFiles of [true, false])
-  test(`a loading worker reports ${namesFiles ? 'each file' : 'its load at intervals without file names'}`, async (t) => {
-    // The first import takes longer than the shortest time between two reports.
-    const slow = `await new Promise((done) => setTimeout(done, 150));\n${controller('a')}`;
-    const reports: unknown[] = [];
-    await start(
-      t,
-      { 'AController.mjs': slow, 'BController.mjs': controller('b'), 'CController.mjs': controller('c') },
-      (message) => {
-        if (message?.kind === 'loading') reports.push(message.file);
-        if (message?.kind === 'still-loading') reports.push(message.kind);
-      },
-      namesFiles,
-    );
-    assert.deepEqual(
-      reports,
-      namesFiles ? ['AController.mjs', 'BController.mjs', 'CController.mjs'] : ['still-loading'],
-    );
-  });
 
 test('a new group answers only after the supervisor has shared it', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });

@@ -18,15 +18,12 @@ export interface FileSelection {
   readonly files: readonly string[];
   /** The controllers among `files` that the worker must not import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
-  /** Whether the worker reports each file before the import, so that a file that ends or hangs the worker is known. */
-  readonly namesFiles: boolean;
 }
 
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   /**
-   * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing. It is
-   * undefined without `namesFiles`.
+   * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing.
    */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
@@ -68,7 +65,7 @@ export interface WorkerHandle {
   /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
   readonly generation: number;
   readonly isFaulty: boolean;
-  /** The file name of the controller that the worker is importing, if the worker names its files. */
+  /** The file name of the controller that the worker is importing. */
   readonly loadingFile: string | undefined;
   /** Milliseconds since the worker began to boot, got the order to load, or last reported that it loads. */
   readonly stepAge: number;
@@ -227,10 +224,10 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
     limitTimer = setTimeout(kill, limit, `${failure} within ${limit / 1000} s`);
   }
 
-  function startLoading({ files, skip, namesFiles }: FileSelection): void {
+  function startLoading({ files, skip }: FileSelection): void {
     self.state = 'loading';
     killAfter(LIMITS.step, 'it did not begin to load');
-    send({ kind: 'load', files, skip: [...skip], namesFiles });
+    send({ kind: 'load', files, skip: [...skip] });
   }
 
   function receive(message: FromWorker): void {
@@ -248,8 +245,6 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         if (self.state !== 'loading') return void importing.add(message.file);
         self.loadingFile = message.file;
         return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
-      case 'still-loading':
-        return killAfter(LIMITS.step, 'it did not load the next files');
       case 'load-failed':
         pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
         return self.quit();

@@ -31,7 +31,10 @@ async function run(basics: ProcessBasics): Promise<void> {
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
   const announcer = await createAnnouncer(basics);
-  await serve({ settings, earlyWorkers, log, flush: sink.close, output, opsServer, certificates, store, announcer });
+  await serve({
+    ...{ settings, earlyWorkers, log, flush: sink.close, output, opsServer, certificates, store, announcer },
+    isWithoutServiceFile: process.argv.includes('--without-service-file'),
+  });
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {

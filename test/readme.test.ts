@@ -161,6 +161,7 @@ function createReader(t: TestContext) {
     compile(source: string): string[] {
       const web = join(home, 'web');
       mkdirSync(join(web, 'node_modules'), { recursive: true });
+      rmSync(join(web, 'node_modules/gatefold'), { force: true });
       symlinkSync(ROOT, join(web, 'node_modules/gatefold'));
       writeFileSync(join(web, 'main.ts'), source);
       const options = {

@@ -7,10 +7,13 @@ import { isSecure, type ProcessFacts, type SettingRow, type Settings, settingRow
 
 export class SettingsError extends Error {}
 
+export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
+
+/** Flags of one start, which are no settings. A variable would hold for all later starts, too. */
+export const START_FLAGS = { 'without-service-file': { type: 'boolean' } } as const satisfies FlagOptions;
+
 /** Placeholder facts, for the names of the settings. Only the default values depend on the facts. */
 const ANY_PROCESS: ProcessFacts = { cores: 1 };
-
-export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
 export interface ParsedCommandLine {
   /** The keys are names of flags without their leading dashes. */
@@ -37,7 +40,7 @@ export interface SettingReading {
  *   is a secret), and the form that the value needs; or the word of `argv` that is no setting
  */
 export function parseSettings(env: NodeJS.ProcessEnv, argv: readonly string[], processFacts: ProcessFacts): Settings {
-  const { values, positionals } = parseCommandLine(argv);
+  const { values, positionals } = parseCommandLine(argv, START_FLAGS);
   const [operand] = positionals;
   if (operand !== undefined) throw new SettingsError(`${operand.split('=', 1)[0]}: unknown setting`);
   const readings = readSettings(env, values, processFacts);

@@ -57,6 +57,7 @@ export const CATALOGUE = {
   REGISTRATION_UNAVAILABLE: { status: 503, message: 'Registration is temporarily unavailable' },
   SESSION_UNAVAILABLE: { status: 503, message: 'Sign-in is temporarily unavailable' },
   STORE_AWAY: { status: 503, message: 'Credentials cannot be checked at the moment' },
+  GROUP_LOADING: { status: 503, message: 'The handler group is being loaded: repeat the request' },
   OPERATION_TIMEOUT: { status: 503, message: 'The operation did not finish in time' },
   OVERLOADED: { status: 503, message: 'The server has more requests under way than it takes' },
   HTTP_VERSION_NOT_SUPPORTED: { status: 505, message: 'Only HTTP/1.0 and HTTP/1.1 are served' },

@@ -91,6 +91,7 @@ export interface LogEvents {
     'folder-unreadable': ErrorFacts;
     'identity-key-unusable': { provider: string; reason: string };
     'identity-keys-loaded': { provider: string; keys: number };
+    'new-group-withheld': { worker: number | undefined; file: string | undefined; reason: string };
     'operation-finished-late': OperationFacts;
     'renewal-information-failed': { error: string };
   };
@@ -140,6 +141,7 @@ export interface LogEvents {
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
     'file-ignored': { file: string; reason: string };
     'folder-restored': { folder: string };
+    'folder-unstable': { file: string; effect: string };
     'generation-file-not-written': { file: string; reason: string };
     'group-shadowed': { group: string; path: string; effect: string };
     'header-dropped': RequestIds & { header: string; reason: string } & (
@@ -159,7 +161,7 @@ export interface LogEvents {
     'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
     'secret-on-command-line': { flag: string };
-    'service-file-removed': { generation: number; effect: string };
+    'service-mark-not-kept': { file: string; reason: string; effect: string };
     'service-not-closed': ErrorFacts;
     'stop-forced': { signal: string };
     /** The bell is the notification of the database about a change of the store. */

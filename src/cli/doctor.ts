@@ -1,8 +1,9 @@
 // `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. Mistakes that keep the service
 // from starting come first. No finding has a secret, a hash, a header value or an e-mail address.
-import { statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
+import { errorCode } from '../base/failure.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
@@ -15,6 +16,7 @@ import { typescriptSupport } from '../groups/typescript.ts';
 import { routeTable } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import { version } from '../own-files.ts';
+import { hasServiceMark } from '../supervisor/service-mark.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
@@ -164,13 +166,34 @@ function checkFilePermissions(paths: readonly string[], report: Report): void {
   }
 }
 
-function checkService({ inspection }: Installation, report: Report): void {
-  if (inspection instanceof Error || inspection.service === undefined) return;
+function checkService({ inspection, settings: { dataDir } }: Installation, report: Report): void {
+  if (inspection instanceof Error) return;
+  if (inspection.service === undefined) {
+    if (hasServiceMark(dataDir))
+      report('wrong', 'the service has had a service file, and it is gone: every request is a 500 until it is back');
+    return;
+  }
+  if (!canKeepMark(dataDir))
+    report(
+      'warning',
+      'it cannot be written, so a start without the service file would serve without its rules',
+      dataDir,
+    );
   const { ok, error, at, path, properties = [], lacksSchemes } = inspection.service;
   if (!ok) return report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
   report('note', properties.length === 0 ? 'it sets nothing' : properties.join(', '), path);
   if (lacksSchemes)
     report('note', 'without securitySchemes the OpenAPI document cannot say how users authenticate', path);
+}
+
+function canKeepMark(dataDir: string): boolean {
+  try {
+    accessSync(dataDir, constants.W_OK);
+    return true;
+  } catch (error) {
+    // The service makes a folder that is missing.
+    return errorCode(error) === 'ENOENT';
+  }
 }
 
 function checkControllers({ settings, inspection }: Installation, report: Report): void {

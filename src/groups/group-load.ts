@@ -26,6 +26,8 @@ export interface GroupLoad {
   readonly hung?: boolean;
   /** Whether subfolders hold groups. Only in the load of the service file. */
   readonly folders?: boolean;
+  /** Whether the service file sets nothing: `defineService({})`. Only in the load of the service file. */
+  readonly isEmpty?: boolean;
 }
 
 export function logNotLoadable(log: Log, load: GroupLoad): void {

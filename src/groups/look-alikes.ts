@@ -1,8 +1,8 @@
-// Finds files that look like controllers or like the service file (`service.ts`), but that the server does not use,
-// each with the reason. No file is opened: the intent of the author is guessed from the names. naming.ts has the rules.
+// Finds files that look like controllers, but that the server does not use, each with the reason. No file is opened:
+// the intent of the author is guessed from the names. naming.ts has the rules.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { editDistance, isNear } from '../base/near.ts';
+import { editDistance } from '../base/near.ts';
 import { groupNameOf, SERVICE } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
 import { allowsFolders, listControllers, parseFileName } from './naming.ts';
@@ -56,7 +56,7 @@ function whyNotListed(entry: Dirent, winner: string | undefined): Pick<LookAlike
 }
 
 function looksMeant(name: string): boolean {
-  return /controller/i.test(name) || mendSuffix(name) !== name || mendService(name) !== name;
+  return /controller/i.test(name) || mendSuffix(name) !== name;
 }
 
 /** Guesses from the name of a file what its author meant it to be. */
@@ -72,7 +72,6 @@ function guessIntent(name: string): LookAlike {
     withCapital,
     mendSuffix,
     (text: string) => withCapital(withSuffix(withExtension(mendSuffix(text)))),
-    mendService,
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);
@@ -104,16 +103,6 @@ function mendSuffix(name: string): string {
   const lengths = [10, 9, 11, 8].filter((length) => length < stem.length);
   const suffixLength = lengths.find((length) => MISSPELT.test(stem.slice(-length)) && isTypo(stem.slice(-length)));
   return suffixLength === undefined ? name : `${stem.slice(0, -suffixLength)}Controller${extension}`;
-}
-
-/**
- * Corrects the name of the service file: `Service.ts`, `service.mts`, `serivce.ts` → `service.ts`. The rules in a file
- * with another name protect nothing. `services.ts` is the name of an ordinary module.
- */
-function mendService(name: string): string {
-  const [, stem = '', extension = ''] = /^(\w+)(\.[cm]?[jt]sx?)$/.exec(name) ?? [];
-  const isMeant = stem !== 'services' && isNear(stem.toLowerCase(), SERVICE, 1);
-  return isMeant ? withExtension(`${SERVICE}${extension}`) : name;
 }
 
 /** Matches a word that begins with `C`, except for `Controller` itself. */

@@ -2,7 +2,6 @@
 // import, and every file that Node has looked for and not found. The supervisor process watches these files. A process
 // does not import a file again that it has loaded. For a change, the supervisor starts a new process (docs/LIVE.md).
 import module from 'node:module';
-import { extname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
@@ -63,7 +62,7 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   let typescriptReady: Promise<void> | undefined;
   return {
     async load(path, earlierAttempts) {
-      if (extname(path) === '.ts') {
+      if (/\.m?ts$/.test(path)) {
         typescriptReady ??= enableTypeScript(record);
         await typescriptReady;
       }

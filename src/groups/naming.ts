@@ -8,9 +8,13 @@ import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
-const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
+const SERVICE_FILE = /^service\.(ts|mts|mjs|js)$/;
 /** When a group has several files, the file with the earlier extension is used. */
-const EXTENSIONS = ['ts', 'mjs', 'js'];
+const EXTENSIONS = ['ts', 'mts', 'mjs', 'js'];
+
+export function isServiceFileName(name: string): boolean {
+  return SERVICE_FILE.test(name);
+}
 
 /**
  * Parses the name of a file, relative to the controllers folder: `v2/TestController.ts` → `v2/Test` and `ts`. Returns

@@ -4,22 +4,27 @@
 // loaded file is never imported again. For a changed file, the supervisor starts new worker processes.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { refusal } from '../base/errors.ts';
-import { fingerprint } from '../base/fingerprint.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
 import { type ReportMismatch, withContract } from './group-contract.ts';
-import { type GroupLoad, logNotLoadable } from './group-load.ts';
+import type { GroupLoad } from './group-load.ts';
 import { hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
+import {
+  createNewGroups,
+  type GroupOutcome,
+  type NewGroups,
+  type NewGroupsOptions,
+  notLoadable,
+} from './new-groups.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
-import { isBeingWritten } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { applyService, refuseUserWithoutService } from './service-rules.ts';
+import { createStrays, STRAY_REASON } from './stray-service.ts';
 import { checkTools, toolsOf } from './tools.ts';
 
 export interface LoadAllOptions {
@@ -27,6 +32,8 @@ export interface LoadAllOptions {
   readonly files?: readonly string[];
   /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
   readonly skip: ReadonlyMap<string, string>;
+  /** Whether a folder without a service file counts as one with a broken service file. Default: no. */
+  readonly needsService?: boolean;
   readonly onLoading: (file: string) => void;
 }
 
@@ -43,7 +50,7 @@ export interface Location {
   readonly slugs: readonly string[];
 }
 
-export interface Groups {
+export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   /**
    * Returns the group that a URL names, or undefined when there is none. Returns a promise only when a new file has to
    * be imported.
@@ -71,20 +78,16 @@ export interface Groups {
   closure(): LoadedFile[];
 }
 
-export interface GroupsOptions {
+export interface GroupsOptions extends Pick<NewGroupsOptions, 'admit' | 'onImporting'> {
   readonly dir: string;
   readonly log: Log;
   /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
   readonly loadTimeout?: number;
-  /** Called before a group is imported in place. */
-  readonly onImporting?: ((file: string) => void) | undefined;
   /**
    * Called with each file that is added to the import closure (module-loader.ts), or that has changed since it was
    * added. An operation can import a file when it is called, so the call can come long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
-  /** Called after an import in place, even if it failed. The request that caused it waits for the returned promise. */
-  readonly onImported?: ((load: GroupLoad) => void | Promise<void>) | undefined;
   /** Called once by `loadAll`, after the service file and before the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Reports results that differ from their types. When it is undefined, results are not checked. */
@@ -93,16 +96,15 @@ export interface GroupsOptions {
   readonly reportsOperations?: boolean;
 }
 
-/** Maximum number of imports of a file that is still being written. Then the request for its group is refused. */
-const MAX_IMPORTS = 10;
-
+const SERVICE_IS_GONE =
+  'the service has had a service file, and it is gone: put it back; to serve without rules, write defineService({}) into it once, or start with --without-service-file';
 export function createGroups({
   dir,
   log,
   loadTimeout = 10_000,
+  admit,
   onImporting,
   onFile,
-  onImported,
   onService,
   onMismatch,
   reportsOperations = false,
@@ -113,9 +115,14 @@ export function createGroups({
   /** By the name of a tool (an operation that agents can call): the name of its group. */
   const toolOwners = new Map<string, string>();
   let serviceState: ServiceState = { kind: 'none' };
-  /** The imports that are under way, by the name of the group. Requests that arrive during an import share it. */
-  const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
+  const newGroups = createNewGroups({
+    ...{ dir, log, admit, onImporting, brokenReason: files.brokenReason, loadOne, publish, findStray },
+    fileOf: (group) => (isServed(group) ? listing().get(group) : undefined),
+    published: (group) => groupsByUrl.get(group),
+  });
+  const strays = createStrays(dir);
+  let importedByService: ReadonlySet<string> = new Set();
   const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
@@ -136,27 +143,10 @@ export function createGroups({
     if (file === undefined) return undefined;
     const reason = files.brokenReason(file);
     if (reason !== undefined) throw notLoadable(file, reason);
-    const importing = pending.get(group) ?? importInPlace(group, file).finally(() => pending.delete(group));
-    pending.set(group, importing);
-    return importing;
+    return newGroups.find(group);
   }
 
-  async function importInPlace(group: string, file: string): Promise<Group | undefined> {
-    for (let attempt = 1; ; attempt++) {
-      const earlierFingerprint = fingerprint(join(dir, file));
-      if (earlierFingerprint === 'absent') return undefined;
-      onImporting?.(file);
-      const { load, loaded } = await loadOne(group, file);
-      if (load.ok || attempt === MAX_IMPORTS || !(await isBeingWritten(join(dir, file), earlierFingerprint))) {
-        await onImported?.(load);
-        if (loaded !== undefined) return publish(loaded);
-        logNotLoadable(log, load);
-        throw notLoadable(file, load.error ?? '');
-      }
-    }
-  }
-
-  async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
+  async function loadOne(group: string, file: string): Promise<GroupOutcome> {
     const { load, loaded } = await files.load(group, file, (module, reader, path) => {
       refuseTwin(group);
       const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
@@ -194,10 +184,16 @@ export function createGroups({
     );
     if (loaded === undefined) return load;
     serviceState = { kind: 'loaded', service: loaded };
-    return { ...load, folders: loaded.folders };
+    importedByService = new Set(files.closure().map(({ path }) => path));
+    return { ...load, folders: loaded.folders, isEmpty: loaded.isEmpty };
   }
 
-  async function loadAll({ files: fileNames, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
+  async function loadAll({
+    files: fileNames,
+    skip,
+    needsService = false,
+    onLoading,
+  }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
     const names = [...(fileNames ?? listing().values())];
     const load = async (group: string, file: string): Promise<GroupLoad> => {
@@ -217,6 +213,14 @@ export function createGroups({
     if (serviceFile !== undefined) {
       serviceState = { kind: 'broken' };
       loads.push(await load(SERVICE, serviceFile));
+    } else if (needsService) {
+      serviceState = { kind: 'broken' };
+      loads.push({ group: SERVICE, file: 'service.ts', ok: false, error: SERVICE_IS_GONE });
+    }
+    const stray = await findStray();
+    if (stray !== undefined) {
+      serviceState = { kind: 'broken' };
+      loads.splice(0, loads.length, { group: SERVICE, file: stray.file, ok: false, error: stray.reason });
     }
     onService?.(serviceState);
     for (const file of names) {
@@ -227,6 +231,12 @@ export function createGroups({
     }
     await files.release();
     return loads;
+  }
+
+  /** Only files that the service file imports may use `defineService`, too. */
+  async function findStray(): Promise<{ readonly file: string; readonly reason: string } | undefined> {
+    const file = await strays.find(importedByService);
+    return file === undefined ? undefined : { file, reason: STRAY_REASON };
   }
 
   async function all(): Promise<readonly Group[]> {
@@ -241,6 +251,8 @@ export function createGroups({
     find,
     locate,
     loadAll,
+    importNew: newGroups.importNew,
+    publishNew: newGroups.publishNew,
     all,
     skip: files.skip,
     async dispose() {
@@ -259,8 +271,4 @@ function isGone(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-function notLoadable(file: string, reason: string): Error {
-  return refusal('GROUP_NOT_LOADABLE', undefined, { cause: new Error(`${file}: ${reason}`) });
 }

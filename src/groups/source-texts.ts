@@ -42,7 +42,7 @@ export function createSourceTexts(): SourceTexts {
     if (!isAuthorsSource(path)) return load();
     checkSource(path);
     // Node hands over TypeScript as it was written, so the file is not read a second time.
-    const isTypeScript = path.endsWith('.ts') && process.features.typescript === 'strip';
+    const isTypeScript = /\.m?ts$/.test(path) && process.features.typescript === 'strip';
     const handedOver = isTypeScript ? load() : undefined;
     if (isAsWritten(handedOver)) {
       runningTexts.set(path, textOfSource(handedOver.source));

@@ -43,6 +43,8 @@ export interface AppParts extends TargetParts {
   /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
   readonly transport?: Transport | undefined;
+  /** Returns the number of requests that wait for a new generation of workers. They do not count as in flight. */
+  readonly waitingForGroups?: (() => number) | undefined;
 }
 
 export interface App {
@@ -69,7 +71,7 @@ export interface App {
 
 export function createApp(parts: AppParts): App {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
-  const { limiter = createRateLimiter(), transport = PLAIN } = parts;
+  const { limiter = createRateLimiter(), transport = PLAIN, waitingForGroups = () => 0 } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
   const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
   const connections = createConnections({
@@ -219,7 +221,7 @@ export function createApp(parts: AppParts): App {
 
   /** Says whether more requests than MAX_IN_FLIGHT are in flight. Uploads do not count: the body budget limits them. */
   function isFull(): boolean {
-    return inFlight - budget.uploadCount() > maxInFlight;
+    return inFlight > maxInFlight && inFlight - budget.uploadCount() - waitingForGroups() > maxInFlight;
   }
 
   /**

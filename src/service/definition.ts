@@ -10,6 +10,8 @@ import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 
 /** The options of a service file after the check. ServiceOptions explains them. */
 export interface ServiceDefinition {
+  /** Whether the service file sets nothing: `defineService({})`. */
+  readonly isEmpty: boolean;
   readonly strict: boolean;
   readonly folders: boolean;
   /** Whether a file does not load when the data of one of its operations is not checked. */
@@ -71,6 +73,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
   if (authenticate === undefined && requiresUser(access))
     throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');
   return Object.freeze({
+    isEmpty: Object.keys(options).length === 0,
     strict: options.strict === true,
     folders: options.folders === true,
     refusesUnchecked: options.unchecked === 'refuse',

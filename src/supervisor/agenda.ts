@@ -30,6 +30,8 @@ export interface Agenda {
   /** Why the newest generation was rejected; undefined when it serves. */
   readonly rejection: Rejection | undefined;
   readonly tally: Readonly<Tally>;
+  /** Whether the next step is a generation. */
+  readonly isGenerationDue: boolean;
   requestGeneration(cause: string): void;
   /** Plans to replace a worker that died or is faulty (something was thrown in it), after a pause if many were lost. */
   planReplacement(): void;
@@ -65,6 +67,9 @@ export function createAgenda({ workerCount, log, pool, table, quarantine, watch,
       return rejection;
     },
     tally,
+    get isGenerationDue() {
+      return nextGeneration !== undefined;
+    },
     requestGeneration(cause) {
       nextGeneration = generationFor(cause);
     },

@@ -1,6 +1,6 @@
-// The group table has the groups of the generation that serves, and the groups of the generation that is about to
-// replace it. A generation is one load of the whole folder by a new set of workers. The functions below compare the
-// groups that a load found with the groups that serve. The callers decide what follows from a difference.
+// The group table has the groups of the generation that serves. A generation is one load of the whole folder by a new
+// set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
+// decide what follows from a difference.
 import { readdirSync } from 'node:fs';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -22,24 +22,16 @@ export interface GroupTable {
   readonly newest: number;
   /** Returns the number of the generation that begins to load. */
   beginGeneration(): number;
-  /** Adds a new group that a worker imported. `generation` is that of the worker: the one that serves, or a newer. */
-  addGroup(generation: number, load: GroupLoad): void;
-  /** Whether a worker of the newest generation imported a new group between its load and the call of `announce`. */
-  hasMissedGroup(): boolean;
-  /** Records the groups that the newest generation has loaded. Called before the workers of that generation listen. */
-  announce(groups: readonly GroupLoad[]): void;
-  /** Called after `announce`. The announced groups serve from now on, or are dropped when `isServing` is false. */
-  conclude(isServing: boolean): void;
+  /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
+  addGroup(load: GroupLoad): void;
+  /** Records that the newest generation serves these groups from now on. */
+  replace(groups: readonly GroupLoad[]): void;
 }
 
-/** @param isPending whether the requests for a new group still wait until all workers have imported it */
-export function createGroupTable(isPending: (group: string) => boolean): GroupTable {
-  let servingGroups = new Map<string, GroupLoad>();
-  let current: ServingGeneration = { generation: 0, groups: servingGroups, since: undefined };
+export function createGroupTable(): GroupTable {
+  let groups = new Map<string, GroupLoad>();
+  let current: ServingGeneration = { generation: 0, groups, since: undefined };
   let newest = 0;
-  /** The groups of the next generation; undefined unless its workers are about to listen. */
-  let announcedGroups: Map<string, GroupLoad> | undefined;
-  let hasMissedGroup = false;
 
   return {
     get current() {
@@ -48,38 +40,15 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     get newest() {
       return newest;
     },
-    beginGeneration() {
-      hasMissedGroup = false;
-      return ++newest;
+    beginGeneration: () => ++newest,
+    addGroup(load) {
+      if (groups.get(load.group)?.ok !== true) groups.set(load.group, load);
     },
-    addGroup(generation, load) {
-      // A failed import in a worker of the next generation says nothing about the workers that serve.
-      if (load.ok || generation === current.generation) add(servingGroups, load);
-      if (announcedGroups !== undefined) add(announcedGroups, load);
-      else if (generation > current.generation) hasMissedGroup = true;
-    },
-    hasMissedGroup: () => hasMissedGroup,
-    announce(groups) {
-      announcedGroups = new Map(groups.map((load) => [load.group, load]));
-    },
-    conclude(isServing) {
-      if (isServing && announcedGroups !== undefined) {
-        servingGroups = announcedGroups;
-        current = { generation: newest, groups: servingGroups, since: new Date() };
-      }
-      announcedGroups = undefined;
+    replace(loads) {
+      groups = new Map(loads.map((load) => [load.group, load]));
+      current = { generation: newest, groups, since: new Date() };
     },
   };
-
-  /**
-   * Adds the outcome of an import. A group that has answered requests keeps its good outcome, even if its import fails
-   * in one more worker.
-   */
-  function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
-    const hasAnswered = !isPending(load.group);
-    if (groups.get(load.group)?.ok === true && (load.ok || hasAnswered)) return;
-    groups.set(load.group, load);
-  }
 }
 
 /** Returns the failed loads of groups that serve. */

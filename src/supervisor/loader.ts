@@ -25,12 +25,14 @@ export interface Loader {
   /**
    * @param count the number of workers
    * @param snapshot the folder before the load
+   * @param needsService whether a folder without a service file must not serve
    * @param files returns the names of the files to load; by default, these are all controllers
    */
   load(
     generation: number,
     count: number,
     snapshot: Snapshot | undefined,
+    needsService: boolean,
     files?: () => readonly string[],
   ): Promise<LoaderResult>;
   /** Loads the folder in one worker, quarantined files included, and ends that worker. */
@@ -70,12 +72,12 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
   }
 
   return {
-    async load(generation, count, snapshot, files = allFiles) {
+    async load(generation, count, snapshot, needsService, files = allFiles) {
       // A quarantined file is tried again when the folder no longer equals this snapshot. So a change that comes during
       // the load, and can correct the file, leads to another try.
       const onHarm = (file: string, reason: string) => quarantine.add(file, reason, snapshot);
       const skip = quarantine.releaseChanged();
-      const outcome = await runLoad({ generation, count, files, takeWorker: pool.take, skip, onHarm });
+      const outcome = await runLoad({ generation, count, files, needsService, takeWorker: pool.take, skip, onHarm });
       if (outcome.kind !== 'aborted') wasLastAborted = false;
       return outcome;
     },
@@ -91,6 +93,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
         generation,
         count: 1,
         files: allFiles,
+        needsService: false,
         takeWorker: pool.fork,
         skip: new Map(),
         onHarm,
@@ -116,6 +119,7 @@ interface GenerationOptions {
   readonly count: number;
   /** Returns the names of the files to load. Called once in each try, so that all workers load the same files. */
   readonly files: () => readonly string[];
+  readonly needsService: boolean;
   /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
   readonly takeWorker: () => WorkerHandle;
   /** The files that no worker may import: file name → reason. */
@@ -142,7 +146,7 @@ const MAX_BLAMELESS_TRIES = 3;
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
   const skip = new Map(options.skip);
   for (let blamelessTries = 0; ; ) {
-    const outcome = await loadOnce({ files: options.files(), skip }, options);
+    const outcome = await loadOnce({ files: options.files(), skip, needsService: options.needsService }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };

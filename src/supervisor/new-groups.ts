@@ -1,32 +1,54 @@
-// A new group is a group that is added while workers serve. The worker that gets the first request for the group
-// imports it, and then all other workers import it. The requests for the group wait until every worker has imported it,
-// has failed to import it, or has taken too long. Without this wait, somebody could break the file between the first
-// answer and the last import. Then a group that has answered would fail in the other workers. docs/LIVE.md has
-// drawings of the way of a new group through all files.
+// A new group is a group whose file came after the workers had loaded the folder. The worker that gets the first
+// request for the group asks here whether it may serve. This worker imports the group first, because an import can end
+// the process. Then all other workers do. The requests wait until every worker has imported the group, has failed to,
+// or has taken too long: otherwise, a file that breaks a moment later would have answered in one worker and fail in
+// another. docs/LIVE.md has drawings of the way of a new group through all files.
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
-export interface NewGroups {
-  /** Called when a worker has imported the group. The worker holds the group's requests until all workers have it. */
-  imported(worker: WorkerHandle, group: string): void;
-  /** Whether the requests for the group still wait for the imports, so that the group has answered no request. */
-  isPending(group: string): boolean;
+export interface NewGroupsOptions {
+  /** Returns all workers that can hold requests. */
+  readonly workers: () => readonly WorkerHandle[];
+  /** See may-serve.ts. `load` is undefined before the import. */
+  readonly mayServe: (worker: WorkerHandle, load: GroupLoad | undefined) => boolean;
+  /** Called when a group begins to answer. */
+  readonly onAdmitted: (load: GroupLoad) => void;
 }
 
-/** @param workers returns all workers that can hold requests */
-export function createNewGroups(workers: () => readonly WorkerHandle[]): NewGroups {
-  const pendingGroups = new Set<string>();
-  return {
-    imported(first, group) {
-      if (pendingGroups.has(group)) return;
-      pendingGroups.add(group);
-      const otherWorkers = workers().filter(
+/** @returns the function to call when a worker asks whether it may serve a new group */
+export function createNewGroups({ workers, mayServe, onAdmitted }: NewGroupsOptions) {
+  /** The groups whose imports are under way. */
+  const pending = new Set<string>();
+
+  async function spread(first: WorkerHandle, group: string): Promise<void> {
+    const load = await first.importGroup(group, FIRST_IMPORT_LIMIT);
+    if (load?.ok === true) {
+      const others = workers().filter(
         (worker) => worker !== first && (worker.state === 'loaded' || worker.state === 'serving'),
       );
-      void Promise.all(otherWorkers.map((worker) => worker.importGroup(group))).then(() => {
-        pendingGroups.delete(group);
-        for (const worker of workers()) worker.send({ kind: 'shared', group });
-      });
-    },
-    isPending: (group) => pendingGroups.has(group),
+      await Promise.all(others.map((worker) => worker.importGroup(group)));
+    }
+    pending.delete(group);
+    if (load?.ok === true && mayServe(first, load)) {
+      onAdmitted(load);
+      for (const worker of workers()) worker.send({ kind: 'admitted', group });
+      return;
+    }
+    const answer = load?.ok === true ? 'changed' : 'failed';
+    for (const worker of workers()) worker.send({ kind: 'withheld', group, answer });
+  }
+
+  return function requested(first: WorkerHandle, group: string): void {
+    // The answer for the imports that are under way goes to this worker, too.
+    if (pending.has(group)) return;
+    if (!mayServe(first, undefined)) return first.send({ kind: 'withheld', group, answer: 'changed' });
+    pending.add(group);
+    void spread(first, group);
   };
 }
+
+/**
+ * Milliseconds for the first import of a group: the time limit of an import and the search for a mistake. The other
+ * workers get less time, so that a worker that hangs delays nobody.
+ */
+const FIRST_IMPORT_LIMIT = 14_000;

@@ -4,24 +4,23 @@ import { compareWithServing } from './group-table.ts';
 import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
-  const { dir, log, pool, loader, table, quarantine, watch, stopping } = service;
+  const { dir, log, pool, loader, table, quarantine, watch, mark, stopping } = service;
   const quarantineSize = quarantine.releaseChanged().size;
   const { generation, groups } = table.current;
   // A replacement loads only the groups of the generation that serves. Any other group in the folder is new, and all
   // workers import it together when its first request comes.
   const filesOfGeneration = () => Array.from(groups.values(), ({ file }) => file);
-  const outcome = await loader.load(generation, count, watch.takeSnapshot(), filesOfGeneration);
+  const outcome = await loader.load(generation, count, watch.takeSnapshot(), mark.isSet(), filesOfGeneration);
   if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { workers } = outcome;
-  const serving = pool.serving();
-  if (serving.length > 0) {
-    const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome, watch.hasSameFiles, dir);
-    if (difference !== undefined) {
-      quitAll(workers);
-      return { kind: 'differs', difference, groups: lacked };
-    }
+  // Also when the last worker has died meanwhile: only a generation accepts other code.
+  const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome, watch.hasSameFiles, dir);
+  if (difference !== undefined) {
+    quitAll(workers);
+    return { kind: 'differs', difference, groups: lacked };
   }
+  const serving = pool.serving();
   const error = await listen(service, workers);
   if (stopping.aborted) return { kind: 'interrupted' };
   if (error !== undefined) return { kind: 'failed', error };

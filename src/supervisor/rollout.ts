@@ -10,8 +10,9 @@ import { listen, quitAll, releaseServing, type Service, type StepResult } from '
 
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
-export async function rollOut(service: Service, cause: string): Promise<StepResult> {
-  const { dir, workerCount, pool, watch, loader, table, now } = service;
+/** @param mayRepeat whether the generation is given up when a file that it has read changes during the load */
+export async function rollOut(service: Service, cause: string, mayRepeat: boolean): Promise<StepResult> {
+  const { dir, log, workerCount, pool, watch, loader, table, now } = service;
   const isServing = () => pool.serving().length > 0;
   // `startedAt` measures how long the generation takes. The watch compares `begunAt` with the times of files.
   const startedAt = now();
@@ -23,7 +24,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
   watch.beginLoad(snapshot);
-  const outcome = await loader.load(table.beginGeneration(), workerCount, snapshot);
+  const outcome = await loader.load(table.beginGeneration(), workerCount, snapshot, service.mark.isSet());
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
   // A change aborts a load that hangs, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
@@ -42,10 +43,23 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
     pool.keepReserve(workerCount);
     return { kind: 'groups-lost', failures: lostGroups, release };
   }
-  // If the old workers imported a new group after the new workers had listed the folder, the new workers lack that
-  // group. The generation must then be loaded again.
+  // Code that was written during the load may need rules that were written during the load, too. So all files must be
+  // in the same state: the one that they have now.
+  const change = watch.changeSinceLoad();
+  if (change !== undefined && mayRepeat) {
+    quitAll(workers);
+    return { kind: 'outdated', change };
+  }
+  if (change !== undefined && isServing()) {
+    quitAll(workers);
+    return { kind: 'failed', error: `${change} has changed during each of the last loads of the folder`, release };
+  }
+  // Nothing serves yet, and the folder may never become stable.
+  if (change !== undefined)
+    log.warn('folder-unstable', { file: change, effect: 'a state from before its change serves' });
+  // A file that was removed and written again during the load can be missing in the listing of the new workers.
   const unseenGroups = findUnseenGroups(table.current.groups, groups);
-  if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseenGroups, dir, groups))) {
+  if (isServing() && isAnyInFolder(unseenGroups, dir, groups)) {
     quitAll(workers);
     return { kind: 'outdated' };
   }
@@ -61,11 +75,11 @@ async function takeOver(
   const { log, pool, table, stopping } = service;
   const oldWorkers = pool.serving();
   const oldGroups = table.current.groups;
-  table.announce(groups);
+  service.mark.update(groups.find(({ group }) => group === SERVICE));
   const error = await listen(service, workers);
   if (stopping.aborted) return { kind: 'interrupted' };
-  table.conclude(error === undefined);
   if (error !== undefined) return { kind: 'failed', error, release };
+  table.replace(groups);
   for (const worker of oldWorkers) worker.drain(service.drainTimeout);
   const generation = table.current.generation;
   // An error that was logged for the old generation is not logged again.
@@ -73,8 +87,6 @@ async function takeOver(
   const lostGroups = findLostGroups(oldGroups, groups).map(({ group }) => group);
   if (lostGroups.length > 0) log.error('generation-degraded', { generation, groups: lostGroups });
   const hasServiceFile = groups.some(({ group }) => group === SERVICE);
-  if (oldGroups.has(SERVICE) && !hasServiceFile)
-    log.warn('service-file-removed', { generation, effect: 'its access, authenticate, strict and cors hold no more' });
   const took_ms = Math.round(service.now() - startedAt);
   const count = groups.length - Number(hasServiceFile);
   log.info('generation-serving', { generation, cause, groups: count, took_ms });

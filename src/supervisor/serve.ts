@@ -6,6 +6,7 @@ import { isatty } from 'node:tty';
 import { errorMessage } from '../base/failure.ts';
 import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
+import { SERVICE } from '../base/page-name.ts';
 import type { Settings } from '../base/settings.ts';
 import { trustedMode } from '../base/system.ts';
 import type { Announcer } from '../cli/announce.ts';
@@ -21,6 +22,7 @@ import { createFolderWatch } from './folder/watch.ts';
 import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLaunchers } from './launcher.ts';
+import { createServiceMark } from './service-mark.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
@@ -45,6 +47,8 @@ export interface ServeOptions {
   readonly store?: SharedStore | undefined;
   /** Lists the routes on the terminal; undefined when nobody watches a terminal. */
   readonly announcer?: Announcer | undefined;
+  /** Whether the operator wants to serve without the service file that the service has had. */
+  readonly isWithoutServiceFile?: boolean;
 }
 
 /**
@@ -56,6 +60,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
+  const mark = createServiceMark(dataDir, log);
   let supervisor: Supervisor | undefined;
   let isServing = false;
   /** The time of the first signal to stop. */
@@ -82,6 +87,14 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   try {
     checkFolder(controllersDir, log);
+    if (options.isWithoutServiceFile) {
+      const file = listGroups(controllersDir).get(SERVICE);
+      if (file !== undefined)
+        throw new StartError(
+          `--without-service-file: ${join(controllersDir, file)} exists: remove the file or the flag`,
+        );
+      mark.clear();
+    }
     await openOpsPort();
     // Without a copy of the store's credentials table on this machine, the start waits for the table. A worker with an
     // empty table would refuse all keys.
@@ -98,7 +111,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
-      ...{ workerCount, dir: controllersDir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
       secureState: certificates?.state,
       onGroups(servingGroups) {
         const groups = [...servingGroups];

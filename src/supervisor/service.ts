@@ -8,6 +8,7 @@ import type { FolderWatch } from './folder/watch.ts';
 import type { Difference, GroupTable } from './group-table.ts';
 import type { Loader } from './loader.ts';
 import type { Quarantine } from './quarantine.ts';
+import type { ServiceMark } from './service-mark.ts';
 import type { Pool } from './workers/pool.ts';
 import type { Port } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
@@ -30,6 +31,7 @@ export interface Service {
   readonly loader: Loader;
   readonly table: GroupTable;
   readonly quarantine: Quarantine;
+  readonly mark: ServiceMark;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
   /** Milliseconds on a clock that never goes back. */
@@ -48,10 +50,10 @@ export type StepResult =
   /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
   /**
-   * The step threw an exception, a change of the folder aborted a load that hung, or the new workers lack a group that
-   * serves. An outdated generation is due again.
+   * The step threw an exception, a change of the folder aborted a load that hung, the new workers lack a group that
+   * serves, or a file changed during the load (`change` names it). An outdated generation is due again.
    */
-  | { readonly kind: 'outdated' }
+  | { readonly kind: 'outdated'; readonly change?: string }
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
   | { readonly kind: 'no-change' }

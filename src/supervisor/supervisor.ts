@@ -9,6 +9,7 @@ import { createAgenda, type Step } from './agenda.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import { createGroupTable } from './group-table.ts';
 import { createLoader } from './loader.ts';
+import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
 import { createQuarantine } from './quarantine.ts';
 import { replace } from './replacement.ts';
@@ -20,7 +21,7 @@ import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
-  extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log'>,
+  extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
     Partial<Pick<Service, 'secureState' | 'onGroups'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
@@ -52,14 +53,17 @@ export interface Supervisor {
 
 /** Milliseconds after which a step that threw an exception runs again. */
 const STEP_RETRY_DELAY = 1000;
+/** Number of loads in a row that a changing file may make useless. Then the generation is rejected. */
+const MAX_UNSTABLE_LOADS = 5;
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { dir, log, workerCount, drainTimeout, port, now = () => performance.now() } = options;
+  const { dir, log, workerCount, drainTimeout, port, mark, now = () => performance.now() } = options;
   const stopping = new AbortController();
   const quarantine = createQuarantine(dir);
   const pool = options.createPool({
     disconnected: replaceLostWorker,
     died: onDied,
+    requested: (worker, group) => onRequested(worker, group),
     gone() {
       options.onWorkers?.();
       runNextStep();
@@ -72,28 +76,45 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   });
   const watch = options.createWatch(onChange);
   const loader = createLoader({ dir, pool, quarantine, takeSnapshot: watch.takeSnapshot });
-  const newGroups = createNewGroups(pool.all);
-  const table = createGroupTable(newGroups.isPending);
+  const table = createGroupTable();
   const agenda = createAgenda({ workerCount, log, pool, table, quarantine, watch, now });
+  const onRequested = createNewGroups({
+    workers: pool.all,
+    mayServe(worker, load) {
+      const isGenerationDue = runningStep?.kind === 'generation' || agenda.isGenerationDue;
+      const isRejected = agenda.rejection !== undefined;
+      const reason = whyNotServe(worker, load?.file, { table, watch, isGenerationDue, isRejected });
+      if (reason !== undefined) log.debug('new-group-withheld', { worker: worker.pid, file: load?.file, reason });
+      return reason === undefined;
+    },
+    onAdmitted(load) {
+      table.addGroup(load);
+      onGroupsChanged();
+    },
+  });
   const service: Service = {
-    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, quarantine, now },
+    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, quarantine, mark, now },
     stopping: stopping.signal,
     secureState: options.secureState,
     onGroups: options.onGroups,
   };
   let runningStep: Step | undefined;
   let nextStepTimer: NodeJS.Timeout | undefined;
+  /** The number of generations in a row that were given up because a file changed during the load. */
+  let unstableLoads = 0;
 
   return {
     async start() {
       const step: Step = { kind: 'generation', cause: 'start' };
       runningStep = step;
-      const result = await perform(step);
+      let result = await perform(step);
+      while (result.kind === 'outdated' && result.change !== undefined) result = await perform(step);
       if (result.kind === 'failed') throw new StartError(result.error);
       agenda.applyResult(step, result, 0);
       options.onResult?.(result);
       runningStep = undefined;
       if (stopping.signal.aborted) return;
+      announceGeneration();
       watch.start();
       runNextStep();
     },
@@ -184,14 +205,24 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImportReported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
-    if (isCurrentOrNewer(worker)) {
-      watch.addGroup(load, files);
-      table.addGroup(worker.generation, load);
-      options.onGroups?.(table.current.groups.values());
-      options.onWorkers?.();
-    }
-    if (load.ok) newGroups.imported(worker, load.group);
-    else runNextStep();
+    if (worker.generation !== table.current.generation) return;
+    watch.addGroup(load, files);
+    if (load.ok) return;
+    table.addGroup(load);
+    onGroupsChanged();
+    runNextStep();
+  }
+
+  function onGroupsChanged(): void {
+    options.onGroups?.(table.current.groups.values());
+    options.onWorkers?.();
+  }
+
+  /** Reports the state of the newest generation to the workers, which import new groups in the state `serving` only. */
+  function announceGeneration(): void {
+    const isLoading = runningStep?.kind === 'generation';
+    const state = isLoading ? 'loading' : agenda.rejection === undefined ? 'serving' : 'rejected';
+    for (const worker of pool.all()) worker.send({ kind: 'generation', state });
   }
 
   /**
@@ -218,6 +249,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   async function run(step: Step): Promise<void> {
     runningStep = step;
+    announceGeneration();
     const startedAt = now();
     try {
       const result = await perform(step);
@@ -231,12 +263,17 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       return;
     } finally {
       runningStep = undefined;
+      announceGeneration();
     }
     runNextStep();
   }
 
-  function perform(step: Step): Promise<StepResult> {
-    if (step.kind === 'generation') return rollOut(service, step.cause);
-    return step.kind === 'replacement' ? replace(service, step.count) : probe(service);
+  async function perform(step: Step): Promise<StepResult> {
+    if (step.kind === 'replacement') return replace(service, step.count);
+    if (step.kind === 'probe') return probe(service);
+    const result = await rollOut(service, step.cause, unstableLoads < MAX_UNSTABLE_LOADS);
+    const isUnstable = result.kind === 'outdated' && result.change !== undefined;
+    unstableLoads = isUnstable ? unstableLoads + 1 : 0;
+    return result;
   }
 }

@@ -4,20 +4,20 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
-import type { GroupLoad } from '../groups/group-load.ts';
 import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { App } from '../http/app.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
+import { createAdmissions } from './admissions.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 import type { WorkerPartsEvents } from './parts.ts';
 
 export interface RunningParts {
   readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
-  readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'find' | 'dispose' | 'skip'>;
+  readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'importNew' | 'publishNew' | 'dispose' | 'skip'>;
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
   /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
@@ -47,8 +47,6 @@ type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
 const METRICS_INTERVAL = 1000;
 /** Milliseconds to wait until the last report of the metrics is sent. */
 const METRICS_GRACE = 500;
-/** Maximum milliseconds to hold the requests for a new group. Only a blocked supervisor takes more than 2 s. */
-const MAX_HOLD_TIME = 3000;
 
 export async function runWorker({
   createParts,
@@ -64,8 +62,7 @@ export async function runWorker({
   let isLoaded = false;
   /** Files that were read after the load and are not reported to the supervisor yet. */
   let unreportedFiles: LoadedFile[] = [];
-  /** Name of a new group whose requests are held → a function that lets these requests continue. */
-  const heldGroups = new Map<string, () => void>();
+  const admissions = createAdmissions((group) => send({ kind: 'requested', group }));
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
@@ -81,10 +78,7 @@ export async function runWorker({
   });
   // Without this flag node:cluster exits on 'disconnect' at once, and requests under way are lost.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
-  process.on('disconnect', () => {
-    for (const release of [...heldGroups.values()]) release();
-    startDraining(drainTimeout);
-  });
+  process.on('disconnect', () => startDraining(drainTimeout));
   process.on('message', handleMessage);
 
   await prepare?.();
@@ -99,9 +93,14 @@ export async function runWorker({
         void load(message).catch((error: unknown) => send({ kind: 'load-failed', reason: describeError(error).error }));
         return;
       case 'import':
-        return void importGroup(message.group);
-      case 'shared':
-        return heldGroups.get(message.group)?.();
+        return void importNew(message.group);
+      case 'admitted':
+        parts?.groups.publishNew(message.group);
+        return admissions.settle(message.group, 'admitted');
+      case 'withheld':
+        return admissions.settle(message.group, message.answer);
+      case 'generation':
+        return admissions.setGeneration(message.state);
       case 'skip':
         return parts?.groups.skip(message.file, message.reason);
       case 'secure':
@@ -117,11 +116,11 @@ export async function runWorker({
     }
   }
 
-  async function load({ files, skip }: LoadOrder): Promise<void> {
+  async function load({ files, skip, needsService = false }: LoadOrder): Promise<void> {
     const sendLoading = (file: string) => send({ kind: 'loading', file });
     const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
-    parts = await createParts({ onImporting: sendLoading, onImported, onFile, onSpent });
-    const groups = await parts.groups.loadAll({ files, skip: new Map(skip), onLoading: sendLoading });
+    parts = await createParts({ admissions, onImporting: sendLoading, onFile, onSpent });
+    const groups = await parts.groups.loadAll({ files, skip: new Map(skip), needsService, onLoading: sendLoading });
     isLoaded = true;
     send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
@@ -133,28 +132,10 @@ export async function runWorker({
     send({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
   }
 
-  async function importGroup(group: string): Promise<void> {
-    try {
-      await parts?.groups.find(group);
-    } catch {
-      // `onImported` has reported the failure, now or when the group failed to load before.
-    }
-    send({ kind: 'import-finished', group });
-  }
-
-  /** Holds the requests for a new group until the supervisor sends `shared`: all workers then have the group. */
-  function onImported(load: GroupLoad): void | Promise<void> {
-    send({ kind: 'imported', group: load, files: takeUnreported() });
-    if (!load.ok || !process.connected) return;
-    return new Promise((resolve) => {
-      const timer = setTimeout(release, MAX_HOLD_TIME);
-      heldGroups.set(load.group, release);
-      function release(): void {
-        clearTimeout(timer);
-        heldGroups.delete(load.group);
-        resolve();
-      }
-    });
+  /** Imports a new group, and reports the outcome. The group then waits for `admitted`. */
+  async function importNew(group: string): Promise<void> {
+    const load = await parts?.groups.importNew(group);
+    send({ kind: 'imported', group, load, files: takeUnreported() });
   }
 
   /**
@@ -192,6 +173,7 @@ export async function runWorker({
   function startDraining(timeout: number, acceptFor: number | null = null): void {
     if (isDraining) return;
     isDraining = true;
+    admissions.close();
     if (parts === undefined) return disposeAndExit();
     drain(parts.app, { timeout, acceptFor, onDrained: disposeAndExit });
   }

@@ -7,22 +7,29 @@ import type { LoadedFile } from '../groups/module-loader.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Balance, Spending } from '../limits/rate-limiter.ts';
 import type { ToWorkerStore, WorkerCall } from '../store/messages.ts';
+import type { GenerationState } from './admissions.ts';
 
 export type ToWorker =
   /**
    * Load the folder. Sent once to each worker.
    * - `files`: the names in the folder, the same for all workers of a generation.
    * - `skip`: files that the worker must not import, because an earlier worker ended or hung in their import.
+   * - `needsService`: whether a folder without a service file must not serve.
    */
   | {
       readonly kind: 'load';
       readonly files: readonly string[];
       readonly skip: readonly (readonly [file: string, reason: string])[];
+      readonly needsService?: boolean;
     }
-  /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
+  /** Import this new group, and wait for `admitted`. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
   /** Answer the requests for this new group now. Every worker has imported it, or has failed or taken too long. */
-  | { readonly kind: 'shared'; readonly group: string }
+  | { readonly kind: 'admitted'; readonly group: string }
+  /** Do not serve this new group. */
+  | { readonly kind: 'withheld'; readonly group: string; readonly answer: 'failed' | 'changed' }
+  /** The state of the newest generation has changed. Sent to every worker, after each step of the supervisor. */
+  | { readonly kind: 'generation'; readonly state: GenerationState }
   /** Do not import this file until it changes, because another worker ended while importing it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }
   /** Serve HTTPS with this certificate. The message contains a private key, so it must never be logged. */
@@ -51,18 +58,20 @@ export type FromWorker =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   | { readonly kind: 'listening' }
   | { readonly kind: 'listen-failed'; readonly code: string }
+  /** A request names this new group. The reply is `admitted` or `withheld`. */
+  | { readonly kind: 'requested'; readonly group: string }
   /**
-   * A new group was imported, or its import failed. `files` have been read since the last report. The group's requests
-   * wait until the supervisor sends `shared`.
+   * The reply to `import`. `load` is absent when there is no file of the group. `files` have been read since the last
+   * report.
    */
-  | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
+  | {
+      readonly kind: 'imported';
+      readonly group: string;
+      readonly load: GroupLoad | undefined;
+      readonly files: readonly LoadedFile[];
+    }
   /** Files that an operation imported when it was called, after the load. */
   | { readonly kind: 'imported-on-call'; readonly files: readonly LoadedFile[] }
-  /**
-   * The reply to `import`. Sent in every case, because `imported` is not sent when the worker already has the group or
-   * when the file has vanished.
-   */
-  | { readonly kind: 'import-finished'; readonly group: string }
   /** Something was thrown outside of any request, and has been logged. */
   | { readonly kind: 'faulty' }
   /** The counts since the last report; ops/report.ts has the type. */

@@ -5,7 +5,6 @@ import type { Settings } from '../base/settings.ts';
 import { type Credentials, createCredentials, type SharedTable } from '../credentials/credentials.ts';
 import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
-import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
@@ -16,12 +15,13 @@ import type { Transport } from '../http/server.ts';
 import { createIdentity, type Identity } from '../identity/handler.ts';
 import { createRateLimiter, type RateLimiter, type Spending } from '../limits/rate-limiter.ts';
 import { readDocsPage } from '../own-files.ts';
+import type { Admissions } from './admissions.ts';
 
 export interface WorkerPartsEvents {
-  /** Called before the import of a group that was added while the worker serves. */
+  /** Decides whether groups whose files came after the load may answer. */
+  readonly admissions: Pick<Admissions, 'request' | 'waiting'>;
+  /** Called before the import of such a group. */
   readonly onImporting: (file: string) => void;
-  /** Called after the import of such a group. The requests for the group wait for the returned promise. */
-  readonly onImported: (load: GroupLoad) => void | Promise<void>;
   /** Called for each file that is imported, by the load of the folder or by a call of an operation. */
   readonly onFile: (file: LoadedFile) => void;
   /** Called when callers with a rate limit have sent requests. Not needed when this process is the only worker. */
@@ -57,12 +57,12 @@ export interface WorkerParts {
 /** @throws Error with a message of one line, when a table exists and cannot be read */
 export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
   const { settings, log, sink, observer, transport, shared } = options;
-  const { onImporting, onImported, onFile, onSpent } = options;
+  const { admissions, onImporting, onFile, onSpent } = options;
   const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
   const { controllersDir, dataDir, basePath, sessionKey, logLevel, development } = settings;
   let service: LoadedService | undefined;
   const groups: Groups = createGroups({
-    ...{ dir: controllersDir, log, onImporting, onImported, onFile },
+    ...{ dir: controllersDir, log, admit: admissions?.request, onImporting, onFile },
     reportsOperations: development,
     ...(development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
     onService(state) {
@@ -87,6 +87,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
     ...{ settings, log, requestLog, groups, identity, docs, tools, observer, limiter, transport },
+    waitingForGroups: admissions?.waiting,
     credentials: withCallers(credentials),
   });
   return {

@@ -156,6 +156,15 @@ test('doctor does not count the service file as a controller', async (t) => {
   assert.doesNotMatch(lines.join('\n'), /has no operation/);
 });
 
+test('doctor reports a service file that is gone, and a folder that cannot keep its mark', async (t) => {
+  const marked = makeProject(t, { ...SDK, 'data/service-file.accepted': '' });
+  has((await examine(marked)).lines, 'wrong service the service has had a service file, and it is gone');
+  const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
+  const project = makeProject(t, { ...SDK, 'controllers/service.mjs': service, file: '' });
+  const { lines } = await examine(project, ['--data-dir', join(project, 'file/none')]);
+  has(lines, 'warning service file/none: it cannot be written');
+});
+
 test('doctor reports a service file that does not load, sets nothing or lacks security schemes', async (t) => {
   const options = ['strict: 1', '', 'authenticate: () => undefined'];
   const findings = options.map(async (option) => {

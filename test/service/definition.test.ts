@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { defineService } from '../../src/controller/service.ts';
-import { findLookAlikes } from '../../src/groups/look-alikes.ts';
 import { createGroups, type ServiceState } from '../../src/groups/registry.ts';
 import { DefinitionError, readDefinition } from '../../src/service/definition.ts';
 import { controller, createFolder } from '../support/folder.ts';
@@ -250,17 +249,17 @@ describe('a controller under a service file', () => {
 });
 
 describe('an entry of the controllers folder', () => {
-  const stateOf = async (dir: string, skip = new Map<string, string>()) => {
+  const stateOf = async (dir: string, needsService = false, skip = new Map<string, string>()) => {
     const kinds: ServiceState['kind'][] = [];
     const log = createLog({ level: 'error', sink: { write: () => {} } });
     const groups = createGroups({ dir, log, onService: ({ kind }) => kinds.push(kind) });
-    await groups.loadAll({ skip, onLoading: () => {} });
+    await groups.loadAll({ skip, needsService, onLoading: () => {} });
     return kinds;
   };
 
   it('is a broken service file when its import has already ended a process', async (t) => {
     const dir = createFolder(t as TestContext, { 'service.mjs': 'process.exit(1);' });
-    assert.deepEqual(await stateOf(dir, new Map([['service.mjs', 'its import ended a process']])), ['broken']);
+    assert.deepEqual(await stateOf(dir, false, new Map([['service.mjs', 'its import ended a process']])), ['broken']);
   });
 
   it('is a broken service file when service.ts is a folder or a dangling link', async (t) => {
@@ -282,25 +281,58 @@ describe('an entry of the controllers folder', () => {
       assert.deepEqual(await stateOf(dir), ['broken']);
     });
 
-  for (const name of ['services.ts', 'device.ts', 'service-worker.ts'])
-    it(`is an ordinary module when its name is ${name}`, (t) => {
-      assert.deepEqual(findLookAlikes(createFolder(t as TestContext, { [name]: '' })), []);
+  const RULES = "import { defineService } from 'gatefold';\nexport default defineService({ access: 'user' });\n";
+  /** A file beside the controllers, and its text. */
+  const strays: readonly (readonly [file: string, text?: string])[] = [
+    ...['Service.ts', 'services.ts', 'service.cts', 'service.tsx', 'service.TS', 'serivce.ts', 'config.ts'].map(
+      (name) => [name] as const,
+    ),
+    ['ServiceController.ts'],
+    ['service .ts'],
+    ['service.ts.ts'],
+    ['rules.js', "import { defineService as d } from 'gatefold';\nexport default d({});"],
+    ['rules.js', "import * as gatefold from 'gatefold';\nexport default gatefold.defineService({});"],
+    ['rules.cjs', "const { defineService } = require('gatefold');\nmodule.exports = defineService({});"],
+    ['broken.ts', "import { defineService } from 'gatefold';\nexport default defineService({"],
+  ];
+  for (const [file, text = RULES] of strays)
+    it(`is broken by rules that nothing applies: ${JSON.stringify(file)} with ${text.slice(0, 30)}…`, async (t) => {
+      const dir = createFolder(t as TestContext, { 'AController.mjs': controller('a'), [file]: text });
+      assert.deepEqual(await stateOf(dir), ['broken']);
     });
 
-  for (const name of [
-    'service.mts',
-    'service.cjs',
-    'Service.ts',
-    'service.tsx',
-    'serivce.ts',
-    'servise.mjs',
-    'Sevice.ts',
-  ])
-    it(`is reported when its name only resembles a service file: ${name}`, (t) => {
-      const [lookAlike] = findLookAlikes(createFolder(t as TestContext, { [name]: '' }));
-      assert.equal(lookAlike?.file, name);
-      assert.match(lookAlike?.reason ?? '', /^the name that counts is service\.(?:ts|mjs)$/);
+  const harmless: readonly (readonly [file: string, text?: string])[] = [
+    ['.service.ts'],
+    ['service.ts~'],
+    ['service.test.ts'],
+    ['service.d.ts'],
+    ['service.ts.bak'],
+    ['lib/service.ts'],
+    ['services.ts', 'export const service = 1;'],
+    [
+      'HintController.ts',
+      "import { HttpError } from 'gatefold';\n// See defineService({}) in service.ts.\nexport default class {}",
+    ],
+    ['own.ts', "import { defineService } from './lib/own.ts';\ndefineService({});\nexport const gatefold = 1;"],
+  ];
+  for (const [file, text = RULES] of harmless)
+    it(`is not missed because of ${file}`, async (t) => {
+      const dir = createFolder(t as TestContext, { 'AController.mjs': controller('a'), [file]: text });
+      assert.deepEqual(await stateOf(dir), ['none']);
     });
+
+  it('can import another file that uses defineService', async (t) => {
+    const dir = createFolder(t as TestContext, {
+      'service.mjs': "export { default } from './rules.mjs';",
+      'rules.mjs': `import { defineService } from '${GATEFOLD}';\nexport default defineService({});`,
+    });
+    assert.deepEqual(await stateOf(dir), ['loaded']);
+  });
+
+  it('is broken when it is absent although the service needs it', async (t) => {
+    const dir = createFolder(t as TestContext, { 'AController.mjs': controller('a') });
+    assert.deepEqual(await stateOf(dir, true), ['broken']);
+  });
 });
 
 function describeOptions(options: unknown): string {

@@ -64,6 +64,7 @@ describe('groups in folders of a running service', () => {
     assert.equal(await ask('v2/order'), '404 GROUP_NOT_FOUND');
     await served(() => write(dir, 'service.mjs', service('folders: true, headers: {}')));
     assert.equal(await ask('v2/order'), '200 v2');
+    await served(() => write(dir, 'service.mjs', service('')));
     await served(() => rmSync(join(dir, 'service.mjs')));
     assert.equal(await ask('v2/order'), '404 GROUP_NOT_FOUND');
     assert.equal(await ask('test'), '200 test');

@@ -13,7 +13,7 @@ const service = (options: string) =>
   `import { defineService } from '${GATEFOLD}';\nexport default defineService({ ${options} });\n`;
 
 describe('the service file of a running service', () => {
-  it('takes effect when added or removed, and keeps its last good version while broken', async (t) => {
+  it('takes effect when added or removed, and keeps its last good version while broken or gone', async (t) => {
     const running = await startService(t, { files: { 'TestController.mjs': controller(1) }, env: { WORKERS: '2' } });
     const unknown = async () => {
       const headers = { authorization: 'Token of somebody', connection: 'close' };
@@ -33,8 +33,18 @@ describe('the service file of a running service', () => {
     assert.equal(await unknown(), '404 GROUP_NOT_FOUND', 'the last good service file must still apply');
 
     rmSync(join(running.dir, 'service.mjs'));
-    await running.logged('service-file-removed');
-    assert.equal(await unknown(), '500 DELEGATED_GROUP_NOT_FOUND');
+    const gone = await running.logged('generation-rejected', ({ error }) =>
+      /has had a service file/.test(String(error)),
+    );
+    assert.equal(gone.group, 'service');
+    assert.equal(await unknown(), '404 GROUP_NOT_FOUND', 'the rules of a file that is gone must still apply');
+
+    write(running.dir, 'service.mjs', service(''));
+    await running.logged('generation-serving', ({ generation }) => Number(generation) > 2);
+    rmSync(join(running.dir, 'service.mjs'));
+    const since = running.lines.length;
+    await running.logged('generation-serving', (line) => running.lines.indexOf(line) >= since);
+    assert.equal(await unknown(), '500 DELEGATED_GROUP_NOT_FOUND', 'an empty definition takes the rules away');
   });
 
   it('causes a 500 for every request until its first good version has loaded', async (t) => {

@@ -10,6 +10,7 @@ const EVENTS = {
   died() {},
   gone() {},
   faulty() {},
+  requested() {},
   importReported() {},
   importedOnCall() {},
 };

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
 import type { ListenOutcome } from '../../src/supervisor/workers/worker-handle.ts';
 import { createFakeService, type FakeWorker, loaded } from '../support/fake-workers.ts';
-import { controller, write } from '../support/folder.ts';
+import { write } from '../support/folder.ts';
 
 type FakeService = ReturnType<typeof createFakeService>;
 
@@ -86,35 +86,62 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().generation, 3);
   });
 
-  it('that missed a new group is loaded again', async (test) => {
+  it('that listed the folder while a serving file was away is loaded again', async (test) => {
     const service = await started(test);
-    service.made.load = (order, worker) => {
-      // The new group was added after worker 3 had listed the folder, and was requested before it reported its load.
-      if (worker.pid === 3)
-        service.events().importReported(worker, { group: 'New', file: 'NewController.js', ok: true }, []);
-      return loaded(order);
-    };
+    service.made.load = (order, { pid }) => loaded(pid === 3 || pid === 4 ? { ...order, files: [] } : order);
     service.change('AController.js');
     await service.settled();
-    assert.deepEqual(service.story.slice(1), ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
     assert.equal(service.supervisor.status().generation, 3);
   });
 
-  it('that missed a group of an old worker is loaded again', async (test) => {
+  it('whose files change during the load is loaded again, and rejected when they always change', async (test) => {
     const service = await started(test);
-    service.made.load = (order, worker) => {
-      if (worker.pid === 3) {
-        write(service.dir, 'NewController.js', controller('new'));
-        service
-          .events()
-          .importReported(service.workers[0] as FakeWorker, { group: 'New', file: 'NewController.js', ok: true }, []);
-      }
+    service.made.load = (order, { pid }) => {
+      service.made.change = Number(pid) < 5 ? '/x/rules.js' : undefined;
       return loaded(order);
     };
     service.change('AController.js');
     await service.settled();
-    assert.equal(service.logged('generation-serving').at(-1)?.groups, 2);
-    assert.ok(service.story.includes('quit 3'));
+    assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    service.made.change = '/x/rules.js';
+    service.made.load = (order) => loaded(order);
+    service.change('AController.js');
+    await service.settled();
+    const error = '/x/rules.js has changed during each of the last loads of the folder';
+    assert.equal(service.supervisor.status().rejected?.error, error);
+    assert.equal(service.supervisor.status().generation, 3, 'the last good generation serves on');
+  });
+
+  it('whose files always change serves at a start, and the log says so', async (test) => {
+    const service = createFakeService(test);
+    service.made.change = '/x/rules.js';
+    await service.supervisor.start();
+    assert.equal(service.serving().length, 2);
+    assert.equal(service.logged('folder-unstable')[0]?.file, '/x/rules.js');
+  });
+
+  it('tells the workers its state, so that they import no new file in the meantime', async (test) => {
+    const service = await started(test);
+    const [worker] = service.workers as [FakeWorker];
+    const states = () => worker.sent.splice(0).map((message) => (message.kind === 'generation' ? message.state : ''));
+    assert.deepEqual(states(), ['serving']);
+    let during: string[] = [];
+    service.made.load = (order, { pid }) => {
+      if (pid === 3) {
+        during = states();
+        service.events().requested(worker, 'New');
+      }
+      return loaded(order, { 'AController.js': 'no database' });
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(during, ['loading']);
+    const [answer, ...others] = worker.sent.splice(0);
+    assert.deepEqual(answer, { kind: 'withheld', group: 'New', answer: 'changed' });
+    assert.ok(others.some((message) => message.kind === 'generation' && message.state === 'rejected'));
+    service.events().requested(worker, 'New');
+    assert.deepEqual(worker.sent, [{ kind: 'withheld', group: 'New', answer: 'changed' }]);
   });
 
   it('retries a failed load in a new worker when another worker succeeded', async (test) => {
@@ -415,11 +442,10 @@ describe('a file that has not loaded', () => {
     write(service.dir, 'ExitController.js', 'process.exit(1);\n');
     service.die(service.workers[0] as FakeWorker, ['ExitController.js']);
     await service.settled();
-    assert.deepEqual((service.workers[1] as FakeWorker).sent[0], {
-      kind: 'skip',
-      file: 'ExitController.js',
-      reason: 'it was ended',
-    });
+    assert.deepEqual(
+      (service.workers[1] as FakeWorker).sent.filter(({ kind }) => kind === 'skip'),
+      [{ kind: 'skip', file: 'ExitController.js', reason: 'it was ended' }],
+    );
     assert.deepEqual(
       service.supervisor.status().notLoadable.map(({ file }) => file),
       ['ExitController.js'],

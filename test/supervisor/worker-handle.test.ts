@@ -30,6 +30,7 @@ function create() {
     died: (_worker, { reason, lastState, importing }) => void log.push([lastState, reason, ...importing].join(': ')),
     gone: note('gone'),
     faulty: note('faulty'),
+    requested: (_worker, group) => void log.push(`requested ${group}`),
     importReported: (_worker, { file }) => void log.push(`imported ${file}`),
     importedOnCall: note('importedOnCall'),
   };
@@ -216,9 +217,20 @@ describe('a worker process', () => {
     const { serve, say, die, log } = create();
     await serve();
     for (const file of ['AController.js', 'BController.js']) say({ kind: 'loading', file });
-    say({ kind: 'imported', group: { group: 'A', file: 'AController.js', ok: true }, files: [] });
+    say({ kind: 'imported', group: 'A', load: { group: 'A', file: 'AController.js', ok: true }, files: [] });
     die();
     assert.deepEqual(log, ['imported AController.js', 'serving: it was ended by SIGKILL: BController.js', 'gone']);
+  });
+
+  it('blames no file that had vanished before its import, and no file after the order to end', async () => {
+    const { worker, serve, say, die, log } = create();
+    await serve();
+    say({ kind: 'loading', file: 'GoneController.js' });
+    say({ kind: 'imported', group: 'Gone', load: undefined, files: [] });
+    worker.drain(1000);
+    say({ kind: 'loading', file: 'LateController.js' });
+    die();
+    assert.deepEqual(log, ['draining: it was ended by SIGKILL', 'gone']);
   });
 
   it('returns the error when it cannot listen, and is not killed', async () => {
@@ -250,10 +262,10 @@ describe('a worker process', () => {
     const { worker, serve, say } = create();
     await serve();
     const imported = worker.importGroup('A');
-    say({ kind: 'imported', group: { group: 'A', file: 'AController.js', ok: false }, files: [] });
+    say({ kind: 'imported', group: 'A', load: { group: 'A', file: 'AController.js', ok: false }, files: [] });
     await imported;
     const absent = worker.importGroup('B');
-    say({ kind: 'import-finished', group: 'B' });
+    say({ kind: 'imported', group: 'B', load: undefined, files: [] });
     await absent;
     const hanging = worker.importGroup('C');
     mock.timers.tick(2000);

@@ -59,6 +59,10 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     /** The workers that are still there after the end of the service. */
     survivors: [] as FakeWorker[],
     agrees: true,
+    /** The file that has changed since the load of the newest generation. */
+    change: undefined as string | undefined,
+    /** Whether the service has had a service file. */
+    isMarked: false,
     isFolderThere: true,
     /** Thrown instead of a snapshot. */
     snapshotError: undefined as Error | undefined,
@@ -91,7 +95,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
         if (outcome === 'listening') worker.state = 'serving';
         return outcome;
       },
-      async importGroup() {},
+      importGroup: async (group) => ({ group, file: `${group}Controller.js`, ok: true }),
       drain: () => leave('drain'),
       quit: () => leave('quit'),
       kill: () => leave('kill'),
@@ -125,6 +129,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     addGroup: (load) => note('watch')(load.file),
     addFiles: note('watch'),
     hasSameFiles: () => made.agrees,
+    changeSinceLoad: () => made.change,
     start() {},
     stop() {},
   };
@@ -139,6 +144,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     },
     drainTimeout: 1000,
     acceptFor: 0,
+    mark: { isSet: () => made.isMarked, update: () => {}, clear: () => {} },
     log,
     createPool(handlers) {
       events = handlers;

@@ -55,23 +55,27 @@ async function start(t: TestContext, files: Readonly<Record<string, string>>): P
   const listening = heard(worker, 'listening');
   order({ kind: 'listen' }, port.socket);
   await listening;
+  order({ kind: 'generation', state: 'serving' });
   return { dir, url: `http://127.0.0.1:${port.number}/api`, worker, lines, order };
 }
 
-test('a new group answers only after the supervisor has shared it', async (t) => {
+test('a new group is imported by order, and answers only after the supervisor has admitted it', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));
   let isAnswered = false;
+  const requested = heard(worker, 'requested');
   const imported = heard(worker, 'imported');
   const answer = fetch(`${url}/new`).then(({ status }) => {
     isAnswered = true;
     return status;
   });
-  assert.deepEqual((await imported).group, { group: 'New', file: 'NewController.js', ok: true });
+  assert.equal((await requested).group, 'New');
+  order({ kind: 'import', group: 'New' });
+  assert.deepEqual((await imported).load, { group: 'New', file: 'NewController.js', ok: true });
   // Each of these answers arrives later than an answer of the new group would.
   for (let i = 0; i < 5; i++) assert.equal((await fetch(`${url}/steady`)).status, 200);
   assert.equal(isAnswered, false);
-  order({ kind: 'shared', group: 'New' });
+  order({ kind: 'admitted', group: 'New' });
   assert.equal(await answer, 200);
 });
 
@@ -86,10 +90,13 @@ test('a worker reports only the files of the new group', async (t) => {
   const groups = ['First', 'Second'];
   for (const group of groups) {
     write(dir, `${group}Controller.js`, controller(group));
+    const requested = heard(worker, 'requested');
     const imported = heard(worker, 'imported');
     const answer = fetch(`${url}/${group.toLowerCase()}`);
+    await requested;
+    order({ kind: 'import', group });
     await imported;
-    order({ kind: 'shared', group });
+    order({ kind: 'admitted', group });
     assert.equal((await answer).status, 200);
   }
   assert.deepEqual(
@@ -127,14 +134,16 @@ test('an exception outside a request is logged with its place, and the worker ke
   );
 });
 
-test('a worker whose supervisor is gone answers its held requests and exits with 0', async (t) => {
-  const { dir, url, worker } = await start(t, { 'SteadyController.js': controller('steady') });
+test('a worker whose supervisor is gone refuses new groups and exits with 0', async (t) => {
+  const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));
   const imported = heard(worker, 'imported');
   const answer = fetch(`${url}/new`);
+  order({ kind: 'import', group: 'New' });
   await imported;
   const exited = once(worker, 'exit');
   worker.process.disconnect();
-  assert.equal((await answer).status, 200);
+  const { status, headers } = await answer;
+  assert.deepEqual([status, headers.get('retry-after')], [503, '1']);
   assert.deepEqual(await exited, [0, null]);
 });

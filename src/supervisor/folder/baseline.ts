@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { SERVICE } from '../../base/page-name.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
+import { ABSENT, firstDifference, realPathOf, type Snapshot } from './snapshot.ts';
 
 /** The state that a generation has loaded, or tried to load. */
 export interface GenerationLoad {
@@ -26,6 +26,7 @@ export interface GenerationLoad {
  * can leave the same file time.
  */
 const TIME_RESOLUTION = 12;
+const SERVICE_KEY = `group:${SERVICE}`;
 /** Replaces the fingerprint of a file that was read in two states. Equals no fingerprint, so the file has changed. */
 const MIXED = 'mixed';
 
@@ -45,7 +46,24 @@ export function createBaseline(dir: string) {
     hasSameFiles: (files: readonly LoadedFile[]) =>
       files.every(({ path, fingerprint }) => (entries.get(`file:${path}`) ?? fingerprint) === fingerprint),
     /** Returns the key of the first difference. */
-    differenceFrom: (snapshot: Snapshot) => firstDifference(entries, snapshot, isWholeTree),
+    differenceFrom(snapshot: Snapshot): string | undefined {
+      const key = firstDifference(entries, snapshot, false);
+      return key === undefined && isWholeTree ? findAddedFile(snapshot) : key;
+    },
+    /**
+     * Returns the key of the first change in what the workers have read: a new or removed group without a file that was
+     * read is no change. @param file see FolderWatch.changeSinceLoad
+     */
+    changeIn(snapshot: Snapshot, file: string | undefined): string | undefined {
+      for (const [key, value] of entries) {
+        if (key.startsWith('group:') && key !== SERVICE_KEY) continue;
+        if ((snapshot.get(key) ?? ABSENT) !== value) return key;
+      }
+      if (file === undefined) return undefined;
+      // After `A -> B -> A`, the folder is A again, but the file was read in B.
+      const fileKey = `file:${realPathOf(join(snapshot.get('folder') ?? dir, file))}`;
+      return entries.has(fileKey) ? undefined : fileKey;
+    },
     *paths(): Generator<string> {
       for (const key of entries.keys()) if (key.startsWith('file:')) yield key.slice('file:'.length);
     },
@@ -60,10 +78,10 @@ export function createBaseline(dir: string) {
     }
     // A new service file changes the rules of every group. So the arrival of this file counts as a change, and a worker
     // that already serves never imports it.
-    entries.set(`group:${SERVICE}`, snapshot.get(`group:${SERVICE}`) ?? ABSENT);
+    entries.set(SERVICE_KEY, snapshot.get(SERVICE_KEY) ?? ABSENT);
     const folder = snapshot.get('folder') ?? dir;
     for (const load of groups) {
-      entries.set(`group:${load.group}`, load.file);
+      if (load.group !== SERVICE) entries.set(`group:${load.group}`, load.file);
       const key = `file:${join(folder, load.file)}`;
       entries.set(key, snapshot.get(key) ?? ABSENT);
     }
@@ -75,6 +93,16 @@ export function createBaseline(dir: string) {
       else if (isWrittenSince(file, begunAt - TIME_RESOLUTION)) entries.set(key, MIXED);
       else addFile(file);
     }
+  }
+
+  /** Finds a file that can correct a group. A new controller cannot: the first request for its group imports it. */
+  function findAddedFile(snapshot: Snapshot): string | undefined {
+    const folder = snapshot.get('folder') ?? dir;
+    const controllers = new Set<string>();
+    for (const [key, value] of snapshot)
+      if (key.startsWith('group:')) controllers.add(key).add(`file:${join(folder, value)}`);
+    for (const [key, value] of snapshot) if (value !== ABSENT && !entries.has(key) && !controllers.has(key)) return key;
+    return undefined;
   }
 
   function addFile({ path, fingerprint }: LoadedFile): void {

@@ -2,13 +2,14 @@
 // report until a generation begins to load. The watch polls the folder, because file events are lost on swapped links,
 // mounted volumes and network disks. Where events can be trusted, they bring the next poll forward, and most polls read
 // only the outline, the cheap summary of outline.ts.
+import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
 import { createBaseline, type GenerationLoad } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { type OutlinePaths, outlinePathsOf, takeOutline } from './outline.ts';
-import { firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
+import { firstDifference, realPathOf, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 export interface FolderWatch {
   /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
@@ -23,6 +24,13 @@ export interface FolderWatch {
   addFiles(files: readonly LoadedFile[]): void;
   /** Whether a worker that read these files runs the same code as the workers of the newest generation. */
   hasSameFiles(files: readonly LoadedFile[]): boolean;
+  /**
+   * Returns what has changed since the newest generation has loaded the folder: a path, the name of a group, or
+   * undefined. Compares the folder as it is now. New groups, and other files that nobody has read, do not count.
+   *
+   * @param file the name of a file in the folder, which a worker must have read in its present state
+   */
+  changeSinceLoad(file?: string): string | undefined;
   start(): void;
   stop(): void;
 }
@@ -114,11 +122,20 @@ export function createFolderWatch({
     endLoad,
     addGroup(group, files) {
       baseline.addGroup(group);
-      baseline.addFiles(files);
+      // A new file that did not load was probably incomplete. The next request imports it again, without a generation.
+      const ownPath = group.ok ? undefined : realPathOf(join(dir, group.file));
+      baseline.addFiles(files.filter(({ path }) => path !== ownPath));
       hurry();
     },
     addFiles: baseline.addFiles,
     hasSameFiles: baseline.hasSameFiles,
+    changeSinceLoad(file) {
+      const snapshot = takeSnapshot({ dir, paths: baseline.paths(), wholeTree: false });
+      const key = snapshot === undefined ? dir : baseline.changeIn(snapshot, file);
+      if (key === undefined) return undefined;
+      hurry();
+      return key.slice(key.indexOf(':') + 1);
+    },
     start: () => schedulePoll('waiting', SHORTEST_INTERVAL),
     stop() {
       schedule = 'stopped';

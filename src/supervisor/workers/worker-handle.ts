@@ -6,6 +6,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { BoundSocket } from '../../base/node-internals.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
+import { parseFileName } from '../../groups/naming.ts';
 import type { Spending } from '../../limits/rate-limiter.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
@@ -18,6 +19,8 @@ export interface FileSelection {
   readonly files: readonly string[];
   /** The controllers among `files` that the worker must not import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
+  /** Whether a folder without a service file must not serve, because the service has had such a file. */
+  readonly needsService?: boolean;
 }
 
 export type LoadOutcome =
@@ -49,6 +52,8 @@ export interface WorkerEvents {
   gone(worker: WorkerHandle): void;
   /** Something was thrown in the worker outside any request. */
   faulty(worker: WorkerHandle): void;
+  /** A request of the worker names a group whose file came after the load. */
+  requested(worker: WorkerHandle, group: string): void;
   /** The worker imported a new group while it served, or failed to import it. */
   importReported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
   /** A call of an API operation made the worker import these files. */
@@ -72,8 +77,11 @@ export interface WorkerHandle {
   /** Loads the folder; called once in the life of a worker. */
   load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
   listen(socket: BoundSocket): Promise<ListenOutcome>;
-  /** Resolves when the worker has imported the group, has failed to import it, has taken too long, or is gone. */
-  importGroup(groupName: string): Promise<void>;
+  /**
+   * Resolves when the worker has imported the group or has failed to import it; with undefined when there is no such
+   * file, when the worker has taken longer than `limit` milliseconds, and when it is gone.
+   */
+  importGroup(group: string, limit?: number): Promise<GroupLoad | undefined>;
   /**
    * Ends a worker that serves, after its open requests.
    *
@@ -101,7 +109,7 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   let endReason = '';
   let pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
-  const pendingImports = new Map<string, () => void>();
+  const pendingImports = new Map<string, (load?: GroupLoad) => void>();
   /** Kills the worker when the time limit of its order (`load`, `listen`, `drain`, `quit`) is over. */
   let limitTimer: NodeJS.Timeout | undefined;
   /** Treats the worker as ended when its channel stays open after its exit. Last messages can arrive before. */
@@ -169,16 +177,16 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         send({ kind: 'listen' }, socket);
       });
     },
-    importGroup(groupName) {
+    importGroup(group, limit = LIMITS.importGroup) {
       return new Promise((resolve) => {
-        if (self.state === 'gone') return resolve();
-        const timer = setTimeout(done, LIMITS.importGroup);
-        pendingImports.set(groupName, done);
-        send({ kind: 'import', group: groupName });
-        function done(): void {
+        if (self.state === 'gone') return resolve(undefined);
+        const timer = setTimeout(done, limit);
+        pendingImports.set(group, done);
+        send({ kind: 'import', group });
+        function done(load?: GroupLoad): void {
           clearTimeout(timer);
-          pendingImports.delete(groupName);
-          resolve();
+          pendingImports.delete(group);
+          resolve(load);
         }
       });
     },
@@ -224,10 +232,10 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
     limitTimer = setTimeout(kill, limit, `${failure} within ${limit / 1000} s`);
   }
 
-  function startLoading({ files, skip }: FileSelection): void {
+  function startLoading({ files, skip, needsService = false }: FileSelection): void {
     self.state = 'loading';
     killAfter(LIMITS.step, 'it did not begin to load');
-    send({ kind: 'load', files, skip: [...skip] });
+    send({ kind: 'load', files, skip: [...skip], needsService });
   }
 
   function receive(message: FromWorker): void {
@@ -242,7 +250,9 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         if (pendingLoad !== undefined) startLoading(pendingLoad.selection);
         return;
       case 'loading':
-        if (self.state !== 'loading') return void importing.add(message.file);
+        // No file is to blame for the end of a worker that has the order to end.
+        if (self.state === 'loaded' || self.state === 'serving') return void importing.add(message.file);
+        if (self.state !== 'loading') return;
         self.loadingFile = message.file;
         return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
       case 'load-failed':
@@ -262,15 +272,15 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       case 'listen-failed':
         if (self.state === 'loaded') clearTimeout(limitTimer);
         return pendingListen?.({ code: message.code });
+      case 'requested':
+        return events.requested(self, message.group);
       case 'imported':
-        importing.delete(message.group.file);
-        events.importReported(self, message.group, message.files);
-        return pendingImports.get(message.group.group)?.();
+        // A file that has vanished before its import is not to blame if the worker ends later, either.
+        for (const file of importing) if (parseFileName(file)?.group === message.group) importing.delete(file);
+        if (message.load !== undefined) events.importReported(self, message.load, message.files);
+        return pendingImports.get(message.group)?.(message.load);
       case 'imported-on-call':
         return events.importedOnCall(self, message.files);
-      case 'import-finished':
-        // After a message `imported`, the promise is already resolved.
-        return pendingImports.get(message.group)?.();
       case 'faulty':
         if (self.isFaulty) return;
         self.isFaulty = true;

@@ -1,17 +1,15 @@
-// File events start the next poll of the folder earlier, on systems where they are reliable. That is only Linux.
+// File events start the next poll of the folder earlier. They are tested on Linux.
 import assert from 'node:assert/strict';
-import { mkdirSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, it, type TestContext } from 'node:test';
+import { describe, it, mock, type TestContext } from 'node:test';
 import { fingerprint } from '../../src/base/fingerprint.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createFolderEvents } from '../../src/supervisor/folder/events.ts';
-import { outlinePathsOf, takeOutline } from '../../src/supervisor/folder/outline.ts';
-import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
-import { createFolder, write } from '../support/folder.ts';
+import { createFolder } from '../support/folder.ts';
 
-const skip = process.platform === 'linux' ? false : 'file events are trusted on Linux alone';
+const skip = process.platform === 'linux' ? false : 'file events differ on other systems';
 
 function followed(test: TestContext) {
   const dir = createFolder(test, { 'AController.js': '1' });
@@ -27,15 +25,13 @@ function followed(test: TestContext) {
     clearInterval(alive);
     events.close();
   });
-  const identity = () => new Map([[dir, String(statSync(dir).ino)]]);
-  return { dir, events, identity, count: () => count, event: () => new Promise<void>((resolve) => (wake = resolve)) };
+  return { dir, events, count: () => count, event: () => new Promise<void>((resolve) => (wake = resolve)) };
 }
 
 describe('createFolderEvents', { skip }, () => {
   it('reports a code file written in place, but not a data file', async (test) => {
-    const { dir, events, identity, count, event } = followed(test);
-    assert.equal(events.follow(identity()), true);
-    assert.equal(events.isTrusted(), true);
+    const { dir, events, count, event } = followed(test);
+    assert.equal(events.follow(new Set([dir])), true);
     // This watcher was created later than the service's, so it gets the event later.
     const data = new Promise<void>((resolve) => {
       const watcher = watch(dir, (_, name) => name === 'data.sqlite' && resolve());
@@ -50,104 +46,71 @@ describe('createFolderEvents', { skip }, () => {
   });
 
   it('returns whether a folder is new or has replaced another folder', (test) => {
-    const { dir, events, identity } = followed(test);
-    assert.equal(events.follow(identity()), true);
-    assert.equal(events.follow(identity()), false);
+    const { dir, events } = followed(test);
+    assert.equal(events.follow(new Set([dir])), true);
+    assert.equal(events.follow(new Set([dir])), false);
     mkdirSync(`${dir}-next`);
     test.after(() => rmSync(`${dir}-old`, { recursive: true, force: true }));
     renameSync(dir, `${dir}-old`);
     renameSync(`${dir}-next`, dir);
-    assert.equal(events.follow(identity()), true);
+    assert.equal(events.follow(new Set([dir])), true);
   });
 
-  const UNTRUSTED: readonly (readonly [name: string, folders: (dir: string) => string[]])[] = [
-    ['no folder', () => []],
-    ['a missing folder', (dir) => [dir, join(dir, 'absent')]],
-    ['a folder in /proc', (dir) => [dir, '/proc/self']],
-    ['more folders than the limit', (dir) => Array.from({ length: 1001 }, (_, i) => `${dir}${'/.'.repeat(i)}`)],
-  ];
-  for (const [name, folders] of UNTRUSTED) {
-    it(`is not trusted with ${name}`, (test) => {
-      const { dir, events } = followed(test);
-      events.follow(new Map(folders(dir).map((path) => [path, path])));
-      assert.equal(events.isTrusted(), false);
-    });
-  }
-});
-
-describe('takeOutline', () => {
-  const CHANGES: readonly (readonly [name: string, change: (dir: string) => void, isSeen: boolean])[] = [
-    ['an unchanged folder', () => {}, false],
-    ['a file written in place', (dir) => writeFileSync(join(dir, 'lib/a.js'), '22'), false],
-    ['a new file', (dir) => write(dir, 'lib/new.js', '1'), true],
-    ['a file renamed over another', (dir) => renameSync(join(dir, 'lib/b.js'), join(dir, 'lib/a.js')), true],
-    ['a missing file that appears', (dir) => write(dir, '../wanted.js', '1'), true],
-  ];
-  for (const [name, change, isSeen] of CHANGES) {
-    it(`${isSeen ? 'changes with' : 'does not change with'} ${name}`, (test) => {
-      const dir = join(
-        createFolder(test, { 'deep/AController.js': '1', 'deep/lib/a.js': '1', 'deep/lib/b.js': '1' }),
-        'deep',
-      );
-      const wanted = join(dir, '../wanted.js');
-      const places = outlinePathsOf(takeSnapshot({ dir, paths: [wanted], wholeTree: true }) ?? new Map());
-      const before = takeOutline(dir, places);
-      change(dir);
-      assert.equal(takeOutline(dir, places).text !== before.text, isSeen);
-    });
-  }
-});
-
-describe('a folder that is removed and created again', () => {
-  it('has a new identity, even with the same inode number', (test) => {
-    const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });
+  it('follows a folder that was created again, even with the same inode number', (test) => {
+    const { dir, events } = followed(test);
     const lib = join(dir, 'lib');
-    const places = { folders: [lib], links: [], missing: [] };
-    for (let i = 0; i < 20; i++) {
-      const before = takeOutline(dir, places).folders.get(lib);
-      rmSync(lib, { recursive: true });
+    for (let round = 0; round < 20; round++) {
       mkdirSync(lib);
-      assert.notEqual(takeOutline(dir, places).folders.get(lib), before);
+      assert.equal(events.follow(new Set([lib])), true);
+      rmSync(lib, { recursive: true });
     }
+  });
+
+  it('does without events of a missing folder, and of more folders than the limit', (test) => {
+    const { dir, events } = followed(test);
+    const folders = new Set(Array.from({ length: 1001 }, (_, i) => `${dir}${'/.'.repeat(i)}`)).add(join(dir, 'absent'));
+    assert.equal(events.follow(folders), true);
+    assert.equal(events.follow(folders), false);
   });
 });
 
 describe('createFolderWatch with events', { skip }, () => {
-  // On this clock a snapshot takes a quarter of an hour, so the next one is due long after the end of the test.
-  it('reports a file written in place before the next snapshot is due', {
-    timeout: 20_000,
-  }, async (test) => {
-    const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });
-    let time = 0;
+  it('polls soon after an event, and not before', { timeout: 20_000 }, async (test) => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    test.after(() => mock.timers.reset());
+    const dir = createFolder(test, { 'AController.js': '1' });
+    const path = join(dir, 'AController.js');
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
-    let told = (_: string) => {};
-    const change = new Promise<string>((resolve) => (told = resolve));
-    let isTrusted = () => {};
-    const polls = new Promise<void>((resolve) => (isTrusted = resolve));
+    const changes: string[] = [];
+    let time = 0;
+    let polls = 0;
     const now = () => {
-      time += 1e6;
-      // Each snapshot reads the clock twice. The first poll finds the folders, the second one watches them, and the
-      // third needs no snapshot.
-      if (time === 5e6) isTrusted();
+      polls++;
       return time;
     };
-    const watch = createFolderWatch({ dir, log, onChange: (what) => told(what), now });
-    test.after(() => watch.stop());
-    const files = ['AController.js', 'lib/a.js'].map((name) => ({
-      path: join(dir, name),
-      fingerprint: fingerprint(join(dir, name)),
-    }));
-    const before = watch.takeSnapshot() ?? new Map();
-    watch.endLoad({
-      snapshot: before,
-      begunAt: Date.now(),
-      groups: [{ group: 'A', file: 'AController.js', ok: true }],
-      files,
-      broken: false,
+    const pass = (milliseconds: number) => {
+      const before = polls;
+      time += milliseconds;
+      mock.timers.tick(milliseconds);
+      return polls > before;
+    };
+    const folderWatch = createFolderWatch({ dir, log, onChange: (what) => changes.push(what), now });
+    test.after(() => folderWatch.stop());
+    const snapshot = folderWatch.takeSnapshot() ?? new Map();
+    const groups = [{ group: 'A', file: 'AController.js', ok: true }];
+    const files = [{ path, fingerprint: fingerprint(path) }];
+    folderWatch.endLoad({ snapshot, begunAt: Date.now(), groups, files, broken: false });
+    folderWatch.start();
+    // The first poll finds the folder, and the second one comes soon, for the changes before the folder was followed.
+    assert.deepEqual([pass(20), pass(20), pass(399)], [true, true, false]);
+    // This watcher was created later than the service's, so it gets the event later.
+    const seen = new Promise<void>((resolve) => {
+      const watcher = watch(dir, () => resolve());
+      test.after(() => watcher.close());
     });
-    watch.start();
-    await polls;
-    writeFileSync(join(dir, 'lib/a.js'), '22');
-    assert.equal(await change, join(dir, 'lib/a.js'));
+    writeFileSync(path, '22');
+    await seen;
+    assert.deepEqual([pass(20), pass(40)], [true, true]);
+    assert.deepEqual(changes, [path]);
   });
 });

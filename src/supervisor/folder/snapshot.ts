@@ -1,7 +1,7 @@
 // A snapshot is the state of the controllers folder and of every file that its code was loaded from. Its form is a map
 // of texts, so that two snapshots can be compared. folder/baseline.ts decides which differences count.
 import { readdirSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { listControllers } from '../../groups/naming.ts';
 
@@ -11,7 +11,7 @@ import { listControllers } from '../../groups/naming.ts';
  * - `group:<name>` → the name of its file
  * - `link:<path>` → the real path behind a symbolic link in the tree
  * - `file:<path>` → its fingerprint
- * - `tree:<path>` → `ABSENT`, for each subfolder; only the outline (outline.ts) reads these keys
+ * - `tree:<path>` → `ABSENT`, for each subfolder; only `foldersOf` reads these keys
  *
  * A missing key equals `ABSENT`.
  */
@@ -61,6 +61,17 @@ export function firstDifference(earlier: Snapshot, later: Snapshot, includeAdded
   return undefined;
 }
 
+/** Returns the folders with files of the snapshot. */
+export function foldersOf(snapshot: Snapshot): Set<string> {
+  const folders = new Set<string>();
+  for (const [key, value] of snapshot) {
+    if (key === 'folder') folders.add(value);
+    else if (key.startsWith('tree:')) folders.add(key.slice('tree:'.length));
+    else if (key.startsWith('file:') && value !== ABSENT) folders.add(dirname(key.slice('file:'.length)));
+  }
+  return folders;
+}
+
 /** Matches files that an import can read. Other files are data, and data that a controller writes causes no reload. */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
 /** Maximum depth of subfolders. A mounted tree can be endless, and nobody keeps controllers so deep. */
@@ -83,7 +94,7 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
 
 /** An unreadable subfolder does not fail the snapshot. The keys of its files are missing, and that is a difference. */
 function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
-  // The outline needs the path. `ABSENT` equals a missing key, so a new or removed empty subfolder is no difference.
+  // `foldersOf` needs the path. `ABSENT` equals a missing key, so a new or removed empty subfolder is no difference.
   snapshot.set(`tree:${path}`, ABSENT);
   try {
     addTree(path, wholeTree, snapshot, depth);

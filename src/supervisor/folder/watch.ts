@@ -1,15 +1,13 @@
 // The watch reports when the folder differs from its baseline (baseline.ts) and no longer changes. It repeats this
 // report until a generation begins to load. The watch polls the folder, because file events are lost on swapped links,
-// mounted volumes and network disks. Where events can be trusted, they bring the next poll forward, and most polls read
-// only the outline, the cheap summary of outline.ts.
+// mounted volumes and network disks. An event brings the next poll forward.
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
 import { createBaseline, type GenerationLoad } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
-import { type OutlinePaths, outlinePathsOf, takeOutline } from './outline.ts';
-import { firstDifference, realPathOf, type Snapshot, takeSnapshot } from './snapshot.ts';
+import { firstDifference, foldersOf, realPathOf, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 export interface FolderWatch {
   /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
@@ -46,11 +44,7 @@ export interface FolderWatchOptions {
 
 /** The state of the folder in the last snapshot. docs/LIVE.md shows how one state leads to the next. */
 type State =
-  /**
-   * The folder equals the baseline (baseline.ts). The next snapshot is taken at `snapshotDue`, or earlier when the
-   * outline changes, a folder is new, or the events of a folder are not trusted.
-   */
-  | { readonly kind: 'unchanged'; readonly snapshotDue: number }
+  | { readonly kind: 'unchanged' }
   /** The folder differs from the baseline, and something may still be writing to it. */
   | ({ readonly kind: 'changing' } & Difference)
   /** The folder differs from the baseline, and is stable. */
@@ -71,26 +65,15 @@ interface Difference {
 /** When the next poll comes. `hurried`: an event or a generation has brought it forward. */
 type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
-/** The state before the first snapshot, or after an event. The next poll takes a snapshot. */
-const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
-
-/** Milliseconds between two polls of a small folder. */
-const SHORTEST_INTERVAL = 100;
-/** Milliseconds between two polls of a large folder, and of a folder whose events are trusted. */
-const MAX_INTERVAL = 400;
-/**
- * Ratio of the interval to the duration of the last poll, so that polls take at most 1/30 of a core. Without trusted
- * events, MAX_INTERVAL limits the interval. Snapshots of more than 13 ms then take a larger part.
- */
+/** Milliseconds between two polls. */
+const INTERVAL = 400;
+/** Milliseconds between two polls of a very large folder, in which a poll takes long. */
+const MAX_INTERVAL = 1000;
+/** Ratio of the interval to the duration of the last poll, within these bounds. */
 const COST_FACTOR = 30;
-/**
- * Ratio of the interval between snapshots to the duration of the last snapshot, with trusted events. Snapshots and the
- * collection of their garbage then take a hundredth of a core.
- */
-const SNAPSHOT_COST_FACTOR = 400;
 /** Milliseconds from an event to the poll that it causes. */
 const EVENT_DELAY = 20;
-/** Minimum ratio of the delay after an event to the duration of a snapshot. Further events can arrive in the delay. */
+/** Minimum ratio of the delay after an event to the duration of a poll. Further events can arrive in the delay. */
 const EVENT_COST_FACTOR = 3;
 /** Milliseconds without a change until the folder is stable. A file that is being copied grows within this time. */
 const STABLE_TIME = 40;
@@ -107,14 +90,11 @@ export function createFolderWatch({
 }: FolderWatchOptions): FolderWatch {
   const baseline = createBaseline(dir);
   const events = createFolderEvents(hurry);
-  let state = NOT_CHECKED;
+  let state: State = { kind: 'unchanged' };
   let schedule: Schedule = 'stopped';
   let timer: NodeJS.Timeout | undefined;
-  let outlinePaths: OutlinePaths = { folders: [], links: [], missing: [] };
-  /** The text of the outline at the last poll. */
-  let outline = '';
-  /** Milliseconds of the last snapshot. */
-  let snapshotCost = 0;
+  /** Milliseconds of the last poll. */
+  let pollCost = 0;
 
   return {
     takeSnapshot: () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: true }),
@@ -136,7 +116,7 @@ export function createFolderWatch({
       hurry();
       return key.slice(key.indexOf(':') + 1);
     },
-    start: () => schedulePoll('waiting', SHORTEST_INTERVAL),
+    start: () => schedulePoll('waiting', EVENT_DELAY),
     stop() {
       schedule = 'stopped';
       clearTimeout(timer);
@@ -146,15 +126,14 @@ export function createFolderWatch({
 
   function endLoad(load: GenerationLoad): void {
     baseline.replace(load);
-    if (state.kind !== 'missing') state = NOT_CHECKED;
+    if (state.kind !== 'missing') state = { kind: 'unchanged' };
     hurry();
   }
 
-  /** Brings the next poll forward, and makes it take a snapshot. */
+  /** Brings the next poll forward. */
   function hurry(): void {
-    if (state.kind === 'unchanged') state = NOT_CHECKED;
     if (schedule === 'stopped' || schedule === 'hurried') return;
-    schedulePoll('hurried', Math.min(MAX_INTERVAL, Math.max(EVENT_DELAY, snapshotCost * EVENT_COST_FACTOR)));
+    schedulePoll('hurried', Math.min(INTERVAL, Math.max(EVENT_DELAY, pollCost * EVENT_COST_FACTOR)));
   }
 
   function schedulePoll(next: Schedule, delay: number): void {
@@ -166,52 +145,35 @@ export function createFolderWatch({
   function poll(): void {
     schedule = 'polling';
     const begun = now();
-    const current = takeOutline(dir, outlinePaths);
-    const hasNewFolder = events.follow(current.folders);
-    const isSnapshotDue =
-      hasNewFolder ||
-      state.kind !== 'unchanged' ||
-      begun >= state.snapshotDue ||
-      current.text !== outline ||
-      !events.isTrusted();
-    outline = current.text;
-    if (isSnapshotDue) compareSnapshot(begun);
-    const cost = isSnapshotDue ? snapshotCost : now() - begun;
-    // In any other schedule, an event or a generation has already caused the next poll, or the watch was stopped.
-    if (schedule === 'polling') schedulePoll('waiting', intervalAfter(isSnapshotDue, cost));
-  }
-
-  function intervalAfter(hadSnapshot: boolean, cost: number): number {
-    if (state.kind === 'changing' || (state.kind === 'missing' && state.polls === 1)) return STABLE_TIME;
-    if (!hadSnapshot) return Math.max(MAX_INTERVAL, cost * COST_FACTOR);
-    if (events.isTrusted()) return MAX_INTERVAL;
-    return Math.min(MAX_INTERVAL, Math.max(SHORTEST_INTERVAL, cost * COST_FACTOR));
-  }
-
-  function compareSnapshot(begun: number): void {
     const snapshot = takeSnapshot({ dir, paths: baseline.paths(), wholeTree: baseline.isWholeTree() });
-    if (snapshot !== undefined) outlinePaths = outlinePathsOf(snapshot);
+    // A change in a new folder can come before its events are followed, so the next poll comes soon.
+    if (snapshot !== undefined && events.follow(foldersOf(snapshot))) hurry();
+    compare(snapshot, begun);
+    pollCost = now() - begun;
+    // In any other schedule, an event or a generation has already caused the next poll, or the watch was stopped.
+    if (schedule === 'polling') schedulePoll('waiting', nextInterval());
+  }
+
+  function nextInterval(): number {
+    if (state.kind === 'changing' || (state.kind === 'missing' && state.polls === 1)) return STABLE_TIME;
+    return Math.min(MAX_INTERVAL, Math.max(INTERVAL, pollCost * COST_FACTOR));
+  }
+
+  function compare(snapshot: Snapshot | undefined, begun: number): void {
     const previous = state;
     state = nextState(previous, snapshot, begun);
-    snapshotCost = now() - begun;
     // `ln -sfn` swaps a link in two steps. So a folder that is missing in only one poll is not logged.
     if (state.kind === 'missing' && state.polls === 2)
       log.error('folder-missing', { folder: dir, effect: 'the last generation serves on' });
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
       log.warn('folder-restored', { folder: dir });
     if (state.kind === 'changed') onChange(state.cause);
-    // A generation that `onChange` has begun has taken a snapshot of its own. So the next snapshot can wait.
-    postponeSnapshot(begun + snapshotCost * SNAPSHOT_COST_FACTOR);
-  }
-
-  function postponeSnapshot(snapshotDue: number): void {
-    if (state.kind === 'unchanged') state = { kind: 'unchanged', snapshotDue };
   }
 
   function nextState(previous: State, snapshot: Snapshot | undefined, pollTime: number): State {
     if (snapshot === undefined) return { kind: 'missing', polls: previous.kind === 'missing' ? previous.polls + 1 : 1 };
     const key = baseline.differenceFrom(snapshot);
-    if (key === undefined) return NOT_CHECKED;
+    if (key === undefined) return { kind: 'unchanged' };
     const cause = key.slice(key.indexOf(':') + 1);
     if (previous.kind !== 'changing' && previous.kind !== 'changed')
       return { kind: 'changing', cause, snapshot, since: pollTime, stableSince: pollTime };

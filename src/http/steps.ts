@@ -71,6 +71,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       checkRate, //                     429: the rate of the key, or else of the address
     ];
     const findSteps: readonly Step[] = [
+      locateGroup, //                   a URL can name a group in a folder by two segments (`v2/order`)
       checkRights, //                   405, 403: the methods and the groups of the key
       findOperation, //                 404, 405, 500: the group and its operation
     ];
@@ -85,8 +86,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     // A client gets its key from one of these operations, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
-      // locateGroup: a URL can name a group in a folder by two segments (`v2/order`).
-      'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
+      'gateway.index': [...callerSteps, ...findSteps, ...operationSteps],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.
       'mcp.message': [
@@ -111,7 +111,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: {
-      ...{ name, controller, method, settings: NO_SETTINGS, depth: 0 },
+      ...{ name, verb: 'POST', controller, method, settings: NO_SETTINGS, depth: 0 },
       ...{ guards: undefined, check: undefined, facts: undefined },
     },
     path: {},

@@ -11,11 +11,11 @@ import type { Exchange, Step } from './exchange.ts';
 import { createFindOperation, createLocateGroup } from './find-operation.ts';
 import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
-import { createOriginSteps } from './origin-check.ts';
+import { createCheckMessageOrigin, createOriginSteps, type OriginParts } from './origin-check.ts';
 import { createRateSteps, type RateOptions } from './rates.ts';
 import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
-import { checkToolOperation, createCheckMessageOrigin, createMessageSteps, type MessageParts } from './tool-calls.ts';
+import { checkToolOperation, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
 /** The answer of an explicit handler. The body contains a secret, so `Cache-Control: no-store` is sent with it. */
 export interface ExplicitAnswer {
@@ -34,9 +34,8 @@ export interface TargetParts {
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
 }
 
-export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOptions, MessageParts {
+export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOptions, MessageParts, OriginParts {
   readonly credentials: CallerTable;
-  readonly isSecure: boolean;
 }
 
 /**
@@ -60,13 +59,12 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   }
 
   return (service) => {
-    const checkOrigin = createOriginSteps(service?.cors, parts.isSecure);
+    const checkOrigin = createOriginSteps(service, parts);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
-      ...checkOrigin, //                403: a page of another origin, when browsers send cookies
       identifyCaller, //                401: whose key (credential of an application) it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
     ];
@@ -76,6 +74,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       findOperation, //                 404, 405, 500: the group and its operation
     ];
     const operationSteps: readonly Step[] = [
+      ...checkOrigin, //                403: a page of another origin that would use a user's cookies
       checkCaller, //                   401, 403, 500: `authenticate` of the service file, then `access`
       checkLimit, //                    429
       readData, //                      400, 408, 413, 415, 503: the body, or else the query
@@ -83,8 +82,9 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
     ];
     const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-    // A client gets its key from one of these operations, so no `Authorization` is read.
-    const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
+    // A client gets its key from one of these operations, so no `Authorization` is read. No step checks the origin: the
+    // caller is known by the ID token in the body, which a page of another site does not have, and not by a cookie.
+    const identitySteps = [checkRate, readData, callOperation(answerSecret)];
     return {
       'gateway.index': [...callerSteps, ...findSteps, ...operationSteps],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings

@@ -20,7 +20,7 @@ export const CATALOGUE = {
   INVALID_ID_TOKEN: { status: 401, message: 'The identity token is not valid' },
   SCOPE_MISSING: { status: 403, message: 'This credential lacks a scope that the operation requires' },
   ACCESS_DENIED: { status: 403, message: 'The caller may not use this operation' },
-  ORIGIN_NOT_ALLOWED: { status: 403, message: 'A page of this origin may not make the request' },
+  ORIGIN_NOT_ALLOWED: { status: 403, message: 'A page of this origin may not make the request: list it in cors' },
   NOT_REGISTERED: { status: 403, message: 'This identity has no registered application' },
   REGISTRATION_CLOSED: { status: 403, message: 'This identity may not register' },
   GROUP_NOT_ALLOWED: { status: 403, message: 'This application may not use the handler group' },

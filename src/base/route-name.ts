@@ -32,6 +32,14 @@ export function methodOf(name: string): string | undefined {
   return METHODS_BY_OPERATION.get(name);
 }
 
+/**
+ * Returns the HTTP method that an operation is meant for: the one of its route or of the verb table, and PUT for
+ * `updated`. Any other name, such as `publish`, is meant for POST.
+ */
+export function verbOf(name: string): string {
+  return splitRouteName(name)?.verb ?? methodOf(name) ?? (name === 'updated' ? 'PUT' : 'POST');
+}
+
 export interface RouteName {
   readonly verb: string;
   /** The path below the group, such as `{id}/items`; undefined for a route of the bare group. */

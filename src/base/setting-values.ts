@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
 import { parseRate, RATE_FORM, type Rate } from './rate.ts';
 import { TIME_UNITS } from './time.ts';
-import { isToken, withoutBrackets } from './values.ts';
+import { isOrigin, isToken, withoutBrackets } from './values.ts';
 
 /** Thrown by each parser. The message names the form that the value needs: `a path`. */
 export class InvalidValue extends Error {}
@@ -87,6 +87,13 @@ export function basePath(text: string): string {
   if (!/^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*\/?$/.test(text) || text === '')
     throw new InvalidValue('a path such as /api, /shop/v1 or /, of letters, digits, - . _ and ~');
   return text.replace(/\/$/, '');
+}
+
+export function origins(text: string): readonly string[] {
+  const list = listOf(text);
+  if (!list.every((origin) => /^https?:/.test(origin) && isOrigin(origin)))
+    throw new InvalidValue('an origin such as https://api.example.com, or several with commas, without a path');
+  return list;
 }
 
 // A name has 4 to 253 characters, a dot, and labels of up to 63 characters. Its last label is no number, unlike that of

@@ -107,6 +107,12 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.networks,
       "Addresses and blocks of the proxies whose X-Forwarded-For names a client's address",
     ),
+    publicOrigin: row(
+      'PUBLIC_ORIGIN',
+      '',
+      parse.origins,
+      'Origins that browsers have for this service behind a proxy, with commas: https://api.example.com',
+    ),
     opsPort: row('OPS_PORT', 'off', parse.orWord('off', port), 'Port of /livez, /readyz and /metrics; off: none'),
     opsHost: row('OPS_HOST', '127.0.0.1', parse.hostName, 'Address of the operations port'),
     /** Host names in lower case. When it is empty, no certificate is ordered. Never set together with `tlsCert`. */

@@ -45,6 +45,15 @@ export function isToken(text: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text);
 }
 
+/**
+ * Returns whether a text is an origin such as `https://example.com:8443`. The text `null` is not accepted. Browsers
+ * send `null` for every page in a sandbox, and any page can put itself into a sandbox.
+ */
+export function isOrigin(text: string): boolean {
+  // The URL parser accepts `*` in a host name.
+  return URL.canParse(text) && new URL(text).origin === text && !text.includes('*');
+}
+
 /** Removes the brackets that an IPv6 address has in a URL: `[::1]` becomes `::1`. */
 export function withoutBrackets(host: string): string {
   return host.replace(/^\[(.*)\]$/, '$1');

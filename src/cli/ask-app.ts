@@ -228,7 +228,8 @@ function callerOf(
 async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<ServerAnswer> {
   // The value does not count, because `credentials.identify` in `ask` returns the caller.
   const authorizationHeader = authorization === undefined ? '' : 'Authorization: explained\r\n';
-  const originHeader = origin === undefined ? '' : `Origin: ${origin}\r\n`;
+  // A page makes its browser send the cookies of its user.
+  const originHeader = origin === undefined ? '' : `Origin: ${origin}\r\nCookie: explained\r\n`;
   const bodyHeaders =
     data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;
   client.write(

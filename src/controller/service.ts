@@ -64,7 +64,10 @@ export interface Refusal {
 }
 
 export interface CorsOptions {
-  /** Origins such as `https://app.example.com`, or `https://*.example.com` for each subdomain. Default: `'*'`. */
+  /**
+   * Origins such as `https://app.example.com`, or `https://*.example.com` for each subdomain. Default: `'*'`. Pages of
+   * listed origins may change data with the cookies of a user. With `'*'`, no page of another origin may.
+   */
   readonly origins?: '*' | readonly string[];
   /** Whether browsers may send cookies from those origins. `true` needs a list of origins. */
   readonly credentials?: boolean;

@@ -1,7 +1,7 @@
 // Finds the operations of a controller: the methods of the exported class or object that answer requests. The list is
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
-import { VERB_OPERATIONS } from '../base/route-name.ts';
+import { VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
@@ -24,6 +24,8 @@ export type OperationMethod = (data: unknown, params: ControllerParams) => unkno
 export interface Operation {
   /** The name as written: `find`, `GET {id}`. */
   readonly name: string;
+  /** The HTTP method that the operation is meant for (`verbOf`). A request may have another one. */
+  readonly verb: string;
   /** The value of `this` when the method is called. */
   readonly controller: object;
   readonly method: OperationMethod;
@@ -139,7 +141,8 @@ export function createGroup(name: string, groupExport: Exported, isHidden: IsHid
   const settingsOf = readSettings(declared, names, (method) => method in controller);
   const operations = Array.from(methods, ([key, { method, depth }]): [string, Operation] => {
     const settings = settingsOf(key);
-    return [key, { name: key, controller, method, settings, depth, guards, check: undefined, facts: undefined }];
+    const names = { name: key, verb: verbOf(key) };
+    return [key, { ...names, controller, method, settings, depth, guards, check: undefined, facts: undefined }];
   });
   const routes = createRoutes(names);
   const strictRoutes = routes.length > 0 ? routes : undefined;

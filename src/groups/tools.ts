@@ -1,7 +1,7 @@
 // The tools of a handler group: the operations that agents can call (by MCP), and their names. Two tools with the same
 // name are an error. Otherwise a call could reach another operation than the one whose description the model has read.
 import { urlNameOf } from '../base/page-name.ts';
-import { methodOf, operationIdOf, splitRouteName } from '../base/route-name.ts';
+import { operationIdOf } from '../base/route-name.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
 import type { Group, Operation } from './operations.ts';
@@ -19,13 +19,9 @@ export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Ope
 }
 
 /** Returns undefined for no tool. HEAD and OPTIONS cannot be tools, because their answers have no body. */
-function toolNameOf(group: string, { name, settings: { tool = false } }: Operation): string | undefined {
-  if (tool === false || /^(?:HEAD|OPTIONS)$/.test(verbOf(name))) return undefined;
-  return typeof tool === 'string' ? tool : `${urlNameOf(group)}_${operationIdOf(name)}`;
-}
-
-function verbOf(operation: string): string {
-  return methodOf(operation) ?? splitRouteName(operation)?.verb ?? '';
+function toolNameOf(group: string, { name, verb, settings: { tool = false } }: Operation): string | undefined {
+  if (tool === false || verb === 'HEAD' || verb === 'OPTIONS') return undefined;
+  return typeof tool === 'string' ? tool : `${urlNameOf(group).replace('/', '_')}_${operationIdOf(name)}`;
 }
 
 /**

@@ -114,6 +114,7 @@ export function createApp(parts: AppParts): App {
     bodyLimit,
     processLimits: { budget, isFull },
     isSecure: transport.isSecure,
+    publicOrigins: settings.publicOrigin,
   });
 
   /** Serves one request. The comment at the end of a line names the statuses with which the line refuses. */

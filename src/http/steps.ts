@@ -11,11 +11,11 @@ import type { Exchange, Step } from './exchange.ts';
 import { createFindOperation, createLocateGroup } from './find-operation.ts';
 import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
-import { createOriginSteps } from './origin-check.ts';
+import { createCheckMessageOrigin, createOriginSteps, type OriginParts } from './origin-check.ts';
 import { createRateSteps, type RateOptions } from './rates.ts';
 import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
-import { checkToolOperation, createCheckMessageOrigin, createMessageSteps, type MessageParts } from './tool-calls.ts';
+import { checkToolOperation, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
 /** The answer of an explicit handler. The body contains a secret, so `Cache-Control: no-store` is sent with it. */
 export interface ExplicitAnswer {
@@ -34,9 +34,8 @@ export interface TargetParts {
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
 }
 
-export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOptions, MessageParts {
+export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOptions, MessageParts, OriginParts {
   readonly credentials: CallerTable;
-  readonly isSecure: boolean;
 }
 
 /**
@@ -60,21 +59,22 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   }
 
   return (service) => {
-    const checkOrigin = createOriginSteps(service?.cors, parts.isSecure);
+    const checkOrigin = createOriginSteps(service, parts);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
-      ...checkOrigin, //                403: a page of another origin, when browsers send cookies
       identifyCaller, //                401: whose key (credential of an application) it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
     ];
     const findSteps: readonly Step[] = [
+      locateGroup, //                   a URL can name a group in a folder by two segments (`v2/order`)
       checkRights, //                   405, 403: the methods and the groups of the key
       findOperation, //                 404, 405, 500: the group and its operation
     ];
     const operationSteps: readonly Step[] = [
+      ...checkOrigin, //                403: a page of another origin that would use a user's cookies
       checkCaller, //                   401, 403, 500: `authenticate` of the service file, then `access`
       checkLimit, //                    429
       readData, //                      400, 408, 413, 415, 503: the body, or else the query
@@ -82,11 +82,11 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
     ];
     const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-    // A client gets its key from one of these operations, so no `Authorization` is read.
-    const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
+    // A client gets its key from one of these operations, so no `Authorization` is read. No step checks the origin: the
+    // caller is known by the ID token in the body, which a page of another site does not have, and not by a cookie.
+    const identitySteps = [checkRate, readData, callOperation(answerSecret)];
     return {
-      // locateGroup: a URL can name a group in a folder by two segments (`v2/order`).
-      'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
+      'gateway.index': [...callerSteps, ...findSteps, ...operationSteps],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.
       'mcp.message': [
@@ -111,7 +111,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: {
-      ...{ name, controller, method, settings: NO_SETTINGS, depth: 0 },
+      ...{ name, verb: 'POST', controller, method, settings: NO_SETTINGS, depth: 0 },
       ...{ guards: undefined, check: undefined, facts: undefined },
     },
     path: {},

@@ -7,7 +7,6 @@ import { type HttpError, refusal } from '../base/errors.ts';
 import type { Access } from '../controller/operations.ts';
 import { Reply } from '../controller/reply.ts';
 import { rulesOf } from '../service/access.ts';
-import type { CorsPolicy } from '../service/cors.ts';
 import type { FormatError } from './answer/error-body.ts';
 import type { Responder } from './answer/response.ts';
 import { bodyKindOf } from './body/media-type.ts';
@@ -101,17 +100,6 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   }
 
   return { beginMessage, checkApplication, createAnswerMessage };
-}
-
-/**
- * Refuses a web page whose origin is not in `cors` of the service file. Without `cors`, every web page is refused. A
- * page could let its own host name lead to this address, and then call tools from inside the network (DNS rebinding).
- */
-export function createCheckMessageOrigin(cors: CorsPolicy | undefined): Step {
-  return ({ head: { origin } }): undefined => {
-    if (origin === undefined || (cors !== undefined && cors.allows?.(origin) !== false)) return;
-    throw refusal('ORIGIN_NOT_ALLOWED');
-  };
 }
 
 function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boolean {

@@ -1,7 +1,7 @@
 // Answers the messages of the Model Context Protocol (MCP) over streamable HTTP. Each request has one message, and
-// there are no sessions. Two revisions of the protocol are supported:
+// there are no sessions. Four revisions of the protocol are supported:
 // - 2026-07-28 (stateless): each request names its revision in `_meta`.
-// - 2025-11-25: a client begins with the message `initialize`.
+// - 2025-11-25, 2025-06-18 and 2025-03-26: a client begins with the message `initialize`.
 // The files in http/ do the routing, check the rights of the caller, and call the operation.
 import type { HttpError } from '../base/errors.ts';
 import type { DocumentInfo } from '../docs/openapi.ts';
@@ -10,7 +10,7 @@ import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls
 import { rulesOf } from '../service/access.ts';
 import { createCallRequest } from './call-request.ts';
 import { createError, createResult, describeDetail, describeRefusal, type ToolResult } from './results.ts';
-import { HANDSHAKE_REVISION, META_PREFIX, RpcError, type RpcMessage, readMessage, SUPPORTED_REVISIONS } from './rpc.ts';
+import { agreeOnRevision, META_PREFIX, RpcError, type RpcMessage, readMessage, SUPPORTED_REVISIONS } from './rpc.ts';
 import { describeTools, type Tool } from './tool-list.ts';
 
 export interface ToolServerParts {
@@ -61,7 +61,8 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
       if (typeof params.protocolVersion !== 'string')
         throw new RpcError('INVALID_PARAMS', 'params.protocolVersion is missing');
       const serverInfo = { name, version };
-      return { protocolVersion: HANDSHAKE_REVISION, capabilities: CAPABILITIES, serverInfo, instructions };
+      const protocolVersion = agreeOnRevision(params.protocolVersion);
+      return { protocolVersion, capabilities: CAPABILITIES, serverInfo, instructions };
     }
     if (method === 'ping' && !isStateless) return {};
     throw new RpcError('METHOD_NOT_FOUND', 'There is no such method: the server has tools alone');

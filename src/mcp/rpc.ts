@@ -4,10 +4,16 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Fields, isObject } from '../base/values.ts';
 
 const STATELESS_REVISION = '2026-07-28';
-/** In this revision, a client begins with a handshake: the message `initialize`. */
-export const HANDSHAKE_REVISION = '2025-11-25';
-/** The newest revision comes first. */
-export const SUPPORTED_REVISIONS = [STATELESS_REVISION, HANDSHAKE_REVISION];
+/** In these revisions, a client begins with a handshake: the message `initialize`. The newest comes first. */
+const HANDSHAKE_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26'] as const;
+export const SUPPORTED_REVISIONS = [STATELESS_REVISION, ...HANDSHAKE_REVISIONS];
+
+const isHandshakeRevision = (value: unknown): boolean => HANDSHAKE_REVISIONS.some((revision) => revision === value);
+
+/** Returns the revision that the answer to `initialize` names: the offered one, or else the newest. */
+export function agreeOnRevision(offered: string): string {
+  return isHandshakeRevision(offered) ? offered : HANDSHAKE_REVISIONS[0];
+}
 
 export interface RpcMessage {
   /** The id of the message; undefined for a notification, which gets no result. */
@@ -83,16 +89,17 @@ function readRequest(
   return { method, params, isStateless };
 }
 
-/** @throws RpcError when the header with the revision is missing, differs from `_meta`, or names an unsupported one */
+/** @throws RpcError when the header with the revision differs from `_meta`, or names an unsupported one */
 function isStatelessMessage(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
   const header = headers['mcp-protocol-version'];
   const meta = metaOf(params)[`${META_PREFIX}protocolVersion`];
   if (method === 'initialize' && meta === undefined && header !== STATELESS_REVISION) return false;
-  if (header === undefined) throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version is missing');
   if (meta !== undefined && meta !== header)
     throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version and protocolVersion in _meta differ');
+  // In the revision 2025-03-26, there is no such header yet.
+  if (header === undefined) return false;
   if (header === STATELESS_REVISION) return true;
-  if (header === HANDSHAKE_REVISION && meta === undefined) return false;
+  if (isHandshakeRevision(header) && meta === undefined) return false;
   const data = { supported: SUPPORTED_REVISIONS, requested: String(header).slice(0, MAX_ID_LENGTH) };
   const advice = `send ${SUPPORTED_REVISIONS.join(' or ')}`;
   throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: ${advice}`, data);

@@ -1,9 +1,11 @@
 // The cross-origin rules of a service file, which follow the Fetch standard. The rules say which origins may read
 // answers. The files in http/ write the headers, and refuse requests because of their origin.
-import { isToken } from '../base/values.ts';
+import { isOrigin, isToken } from '../base/values.ts';
 import type { CorsOptions } from '../controller/service.ts';
 
 export interface CorsPolicy {
+  /** Whether `origins` is written. Without it, `allows` is undefined, too. */
+  readonly namesOrigins: boolean;
   /** Returns whether an origin may read answers; undefined when any origin may read them. */
   readonly allows: ((origin: string) => boolean) | undefined;
   /** Whether browsers may send cookies with requests from the allowed origins. */
@@ -31,6 +33,7 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
     throw new Error("credentials needs a list of origins: with '*' browsers send no cookies");
   if (origins !== '*' && !Array.isArray(origins)) throw new Error("origins must be '*' or a list of origins");
   return {
+    namesOrigins: options.origins !== undefined,
     allows: origins === '*' ? undefined : createMatcher(origins),
     credentials,
     maxAge,
@@ -71,19 +74,6 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
     else suffixes.push(entry.slice('https://*'.length));
   }
   return (origin) => exactOrigins.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));
-}
-
-/**
- * Returns whether a text is an origin such as `https://example.com:8443`. The text `null` is not accepted. Browsers
- * send `null` for every page in a sandbox, and any page can put itself into a sandbox.
- */
-function isOrigin(text: string): boolean {
-  try {
-    // The URL parser accepts `*` in a host name.
-    return new URL(text).origin === text && !text.includes('*');
-  } catch {
-    return false;
-  }
 }
 
 /** A subdomain may have any depth. @param suffix a dot, the host, and perhaps a port: `.example.com` */

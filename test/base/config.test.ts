@@ -31,6 +31,7 @@ test('parseSettings returns the default of every setting without variables and f
     traceCapture: [],
     tracePropagate: 'all',
     trustedProxies: [],
+    publicOrigin: [],
     bodyBudget: undefined,
     rateLimit: undefined,
     opsPort: undefined,
@@ -256,6 +257,19 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
       '::1/129',
       'true',
     ].map((text): [Record<string, string>, string[], RegExp] => [{ TRUSTED_PROXIES: text }, [], /^TRUSTED_PROXIES: /]),
+    ...[
+      '*',
+      'null',
+      'api.example.com',
+      'https://a.example/',
+      'https://*.a.example',
+      'https://a.example,',
+      'ftp://a',
+    ].map((text): [Record<string, string>, string[], RegExp] => [
+      { PUBLIC_ORIGIN: text },
+      [],
+      /^PUBLIC_ORIGIN: .*an origin such as/,
+    ]),
     ...['OFF', 'false', 'no', '0', 'Application', 'private', 'off '].map(
       (text): [Record<string, string>, string[], RegExp] => [
         { DOCS: text },

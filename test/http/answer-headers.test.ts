@@ -5,6 +5,7 @@ import { createHeaderSets } from '../../src/http/answer/answer-headers.ts';
 import type { CorsPolicy } from '../../src/service/cors.ts';
 
 const cors: CorsPolicy = {
+  namesOrigins: true,
   allows: (origin) => origin.endsWith('.example'),
   credentials: false,
   exposeHeaders: undefined,

@@ -136,6 +136,7 @@ export default class DeskController {
   'GET open'(_, { user }) { return { user: user ?? null }; }
   'GET mine'(_, { user, request }) { return { user, headers: request.headers }; }
   'GET either'() { return {}; }
+  'publish'() { return {}; }
 }`;
 
 test('messages use authenticate, access, cors and cookies of the service file, but not formatError', async (t) => {
@@ -146,7 +147,7 @@ test('messages use authenticate, access, cors and cookies of the service file, b
       api.fetch(path, { ...init, headers: { ...(init.headers as object), authorization } }),
   });
   assert.deepEqual(names(await listTools(api)), ['GET_open']);
-  assert.deepEqual(names(await listTools(as('Token ann'))), ['GET_open', 'GET_mine', 'GET_either']);
+  assert.deepEqual(names(await listTools(as('Token ann'))), ['GET_open', 'GET_mine', 'GET_either', 'publish']);
   assert.deepEqual(names(await listTools(api.as({ application: {} }))), ['GET_open', 'GET_either']);
   const { structuredContent } = await callTool(as('Token ann'), 'desk_GET_mine');
   assert.deepEqual(structuredContent?.user, { id: 'ann', method: 'GET mine' });
@@ -169,12 +170,24 @@ test('messages use authenticate, access, cors and cookies of the service file, b
   assert.equal((await call({ ...cookie, 'sec-fetch-site': 'cross-site' })).status, 403);
 });
 
-test('a message of a page is refused without cors, and a key in keyHeader is checked', async (t) => {
+test('a message of a page is refused without origins in cors, and a key in keyHeader is checked', async (t) => {
   const bare = await startShop(t);
   assert.equal((await send(bare, 'tools/list', {}, { origin: bare.url })).status, 403);
+  assert.equal((await send(bare, 'tools/list', {}, { 'sec-fetch-site': 'same-origin' })).status, 403);
+  const silent = SERVICE.replace(/cors: .*/, 'cors: { maxAge: 600 },');
+  const withoutOrigins = await startShop(t, { 'service.ts': silent, 'DeskController.mjs': USERS });
+  assert.equal((await send(withoutOrigins, 'tools/list', {}, { origin: 'https://b.example' })).status, 403);
+  assert.equal((await send(withoutOrigins, 'tools/list')).status, 200);
   const open = SERVICE.replace(/cors: .*/, "cors: { origins: '*' },");
   const api = await startShop(t, { 'service.ts': open, 'DeskController.mjs': USERS });
   assert.equal((await send(api, 'tools/list', {}, { origin: 'https://b.example' })).status, 200);
+  // Any page may send messages, but none may use the cookie of a user for what changes something.
+  const fromPage = { cookie: 'user=bob', origin: 'https://b.example' };
+  const read = await send(api, 'tools/call', { name: 'desk_GET_mine' }, fromPage);
+  assert.equal(read.body.result?.isError, undefined);
+  const changed = await send(api, 'tools/call', { name: 'desk_publish' }, fromPage);
+  assert.equal(codeOf(textOf(changed.body.result ?? {})), 'ORIGIN_NOT_ALLOWED');
+  assert.equal((await callTool(api, 'desk_publish', {}, { cookie: 'user=bob' })).isError, undefined);
   const refused = await send(api, 'tools/list', {}, { 'x-api-key': 'none of ours' });
   assert.deepEqual([refused.status, refused.body.error?.code], [401, -32_600]);
 });

@@ -12,6 +12,7 @@ const api = await startShop(t);
 
 const NEWEST = '2026-07-28';
 const BEFORE = '2025-11-25';
+const OLDER = ['2025-06-18', '2025-03-26'];
 const request = (method: string, params?: object, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
 const brief = ({ status, body: { error, id } }: Sent) => [status, error?.code, id];
 
@@ -22,7 +23,7 @@ describe('MCP revision 2026-07-28', () => {
     assert.equal(discovered.status, 200);
     assert.equal(discovered.headers.get('cache-control'), 'no-store');
     assert.deepEqual(discovered.body.result, {
-      supportedVersions: [NEWEST, BEFORE],
+      supportedVersions: [NEWEST, BEFORE, ...OLDER],
       capabilities: { tools: {} },
       ttlMs: 60_000,
       cacheScope: 'private',
@@ -76,7 +77,7 @@ describe('MCP revision 2026-07-28', () => {
       const headers = { 'mcp-protocol-version': version, 'mcp-method': 'tools/list' };
       const answer = await post(api, request('tools/list', params), headers);
       assert.deepEqual(brief(answer), [400, -32_022, 1]);
-      assert.deepEqual(answer.body.error?.data, { supported: [NEWEST, BEFORE], requested: version });
+      assert.deepEqual(answer.body.error?.data, { supported: [NEWEST, BEFORE, ...OLDER], requested: version });
     }
   });
 
@@ -92,11 +93,25 @@ describe('MCP revision 2026-07-28', () => {
   });
 });
 
+for (const [revision, headers] of [
+  ...[BEFORE, ...OLDER].map((name) => [name, { 'mcp-protocol-version': name }] as const),
+  ['2025-03-26 without a header', {}] as const,
+])
+  it(`lists and calls tools in the revision ${revision}`, async () => {
+    const [protocolVersion] = revision.split(' ');
+    const agreed = await post(api, request('initialize', { protocolVersion, capabilities: {} }));
+    assert.equal(agreed.body.result?.protocolVersion, protocolVersion);
+    const list = (await post(api, request('tools/list'), headers)).body.result;
+    assert.deepEqual(Object.keys(list ?? {}), ['tools']);
+    const { body } = await post(api, request('tools/call', { name: 'order_GET_text' }, 'a'), headers);
+    assert.deepEqual([body.id, body.result], ['a', { content: [{ type: 'text', text: 'plain' }] }]);
+  });
+
 describe('MCP revision 2025-11-25', () => {
   const headers = { 'mcp-protocol-version': BEFORE };
 
   it('answers initialize without opening a session', async () => {
-    for (const protocolVersion of [BEFORE, '2025-06-18', NEWEST]) {
+    for (const protocolVersion of [BEFORE, '2024-11-05', NEWEST]) {
       const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
       const answer = await post(api, request('initialize', params));
       assert.equal(answer.status, 200);

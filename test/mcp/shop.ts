@@ -1,9 +1,10 @@
 // A small service with tools, and a client of the protocol that sends exactly the messages of a test.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startTest, type TestApi, type TestCaller, type TestOptions } from '../../src/testing.ts';
+import { write } from '../support/folder.ts';
 import { GATEFOLD } from '../support/service.ts';
 
 export const ORDERS = `
@@ -84,7 +85,7 @@ export async function startShop(
 ): Promise<TestApi & { readonly dir: string }> {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-mcp-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  for (const [name, text] of Object.entries(files)) write(dir, name, text);
   const api = await startTest({ controllers: dir, ...options, env: { MCP: 'on', ...options.env } });
   t.after(() => api.close());
   return Object.assign(api, { dir });

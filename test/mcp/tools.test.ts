@@ -1,6 +1,7 @@
 // Tools: which operations are tools, the descriptions that a model reads, and settings that refuse a file.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { TestCaller } from '../../src/testing.ts';
 import { GATEFOLD } from '../support/service.ts';
 import { callTool, listTools, ORDERS, send, startShop, textOf } from './shop.ts';
 
@@ -145,6 +146,27 @@ for (const MCP of ['on', 'application', 'off']) {
   });
 }
 
+test('the tool of a group in a folder has the folder in its name, and reaches that group', async (t) => {
+  const echo =
+    "export default class { static operations = { '*': { tool: true } }; 'GET {id}'(_, p) { return [p.page, p.path.id]; } publish(_, p) { return [p.page]; } }";
+  const service = `import { defineService } from '${GATEFOLD}'; export default defineService({ folders: true });`;
+  const files = { 'service.ts': service, 'v2/OrderController.mjs': echo, 'OrderController.mjs': echo };
+  const api = await startShop(t, files);
+  const called = async (caller: TestCaller, name: string, args = {}) => textOf(await callTool(caller, name, args));
+  assert.equal(await called(api, 'v2_order_GET_by_id', { path: { id: '7' } }), '{"items":["v2/order","7"]}');
+  assert.equal(await called(api, 'v2_order_publish'), '{"items":["v2/order"]}');
+  assert.equal(await called(api, 'order_GET_by_id', { path: { id: '7' } }), '{"items":["order","7"]}');
+  const ofOrder = api.as({ application: {}, groups: ['order'] });
+  assert.deepEqual(
+    (await listTools(ofOrder)).map(({ name }) => name),
+    ['order_GET_by_id', 'order_publish'],
+  );
+  assert.match(await called(ofOrder, 'v2_order_publish'), /^GROUP_NOT_ALLOWED /);
+  const named = echo.replace("'*': { tool: true }", "publish: { tool: 'v2_order_publish' }");
+  const clash = { 'service.ts': service, 'v2/OrderController.mjs': echo, 'AController.mjs': named };
+  await assert.rejects(startShop(t, clash), /the tool v2_order_publish is already that of group/);
+});
+
 test('a path argument stays one segment, and reaches no other operation', async (t) => {
   const source = `import type { ControllerParams } from 'gatefold';
   export default class AController {
@@ -242,6 +264,7 @@ test('a tool returns Done for an answer without a body, and omits null from the 
     'DELETE {id}'() { return new Reply(204); }
     created() { return new Reply(201, undefined, { Location: '/api/c/7' }); }
     index(data) { return data; }
+    'GET problem'() { return new Response('{"title":"none"}', { headers: { 'content-type': 'application/problem+json' } }); }
     'GET broken'() { return new Response('{', { headers: { 'content-type': 'application/json' } }); }
   }`;
   const api = await startShop(t, { 'CController.mjs': source });
@@ -249,6 +272,8 @@ test('a tool returns Done for an answer without a body, and omits null from the 
   assert.equal(textOf(await callTool(api, 'c_created')), 'Done (201). The result is at /api/c/7');
   const filtered = await callTool(api, 'c_index', { query: { size: 1, sort: null } });
   assert.deepEqual(filtered.structuredContent, { size: '1' });
+  const problem = await callTool(api, 'c_GET_problem');
+  assert.deepEqual(problem.structuredContent, { title: 'none' });
   const broken = await callTool(api, 'c_GET_broken');
   assert.deepEqual([broken.isError, textOf(broken)], [true, 'The result says that it is JSON, and is not.']);
 });

@@ -162,30 +162,6 @@ describe('answers under a service file', () => {
     assert.deepEqual(corsOf((await preflight('https://b.example')).headers), []);
   });
 
-  const posts: readonly (readonly [headers: Record<string, string>, status: number])[] = [
-    [{}, 200],
-    [{ origin: LISTED }, 200],
-    [{ origin: 'OWN' }, 200],
-    [{ origin: 'https://own.example', host: 'Own.example:443' }, 200],
-    [{ origin: 'https://own.example', host: 'own.example:8443' }, 403],
-    [{ origin: 'https://b.example' }, 403],
-    [{ origin: 'null' }, 403],
-    [{ 'sec-fetch-site': 'cross-site' }, 403],
-    [{ 'sec-fetch-site': 'same-origin' }, 200],
-    [{ origin: LISTED, 'sec-fetch-site': 'cross-site' }, 200],
-  ];
-  for (const [headers, status] of posts)
-    it(`answers ${status} to a POST with ${JSON.stringify(headers)}`, async () => {
-      const origin = headers.origin === 'OWN' ? { origin: service.url } : {};
-      const { host = service.url.slice('http://'.length), ...others } = headers;
-      const head = Object.entries({ ...others, ...origin }).map(([name, value]) => `${name}: ${value}\r\n`);
-      const answer = await service.raw(
-        `POST /api/x HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 0\r\n${head.join('')}\r\n`,
-      );
-      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `));
-      if (status === 403) assert.match(answer, /ORIGIN_NOT_ALLOWED/);
-    });
-
   const keys: readonly (readonly [lines: string, status: number, code?: string])[] = [
     ['X-Api-Key: app\r\n', 200],
     ['x-api-key: app\r\n', 200],

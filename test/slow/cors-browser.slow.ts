@@ -13,7 +13,6 @@ const serviceFile = (origins: readonly string[]) => `
 import { defineService } from '${GATEFOLD}';
 interface User { id: string }
 export default defineService<User>({
-  strict: true,
   access: 'user',
   cors: { origins: ${JSON.stringify(origins)}, credentials: true },
   authenticate: ({ cookies }) => cookies.session === undefined ? undefined : { id: cookies.session },
@@ -36,6 +35,12 @@ export default class SessionController {
     return { notes };
   }
 }
+`;
+
+/** A group that is not strict, so a GET can call `publish`. */
+const NEWS_CONTROLLER = `
+const runs: string[] = [];
+export default class NewsController { index() { return runs; } publish() { runs.push('published'); return {}; } }
 `;
 
 interface Answer {
@@ -64,7 +69,11 @@ describe('a front end with a session cookie', { skip: noChromium }, () => {
     unlisted = `http://127.0.0.1:${portOf(otherPages)}`;
     otherSite = `http://localhost:${portOf(otherPages)}`;
     service = await startService({
-      controllers: { 'service.ts': serviceFile([listed]), 'SessionController.ts': SESSION_CONTROLLER },
+      controllers: {
+        'service.ts': serviceFile([listed]),
+        'SessionController.ts': SESSION_CONTROLLER,
+        'NewsController.ts': NEWS_CONTROLLER,
+      },
     });
     service.app.server.prependListener('request', ({ method = '', rawHeaders }) => {
       const headerOf = (wanted: string) =>
@@ -121,15 +130,19 @@ describe('a front end with a session cookie', { skip: noChromium }, () => {
     return `${response.status()} ${await response.text()}`;
   }
 
-  /** Posts the form from a sandboxed frame. Returns the status of the service's answer. */
-  async function postFromFrame(page: Page): Promise<number> {
-    // The frame may post before Playwright is attached to it. So the status is read from the service, not from the
-    // frame.
-    const answered = new Promise<number>((resolve) =>
+  function nextStatus(): Promise<number> {
+    return new Promise((resolve) =>
       service.app.server.once('request', (_, response) => {
         response.once('finish', () => resolve(response.statusCode));
       }),
     );
+  }
+
+  /** Posts the form from a sandboxed frame. Returns the status of the service's answer. */
+  async function postFromFrame(page: Page): Promise<number> {
+    // The frame may post before Playwright is attached to it. So the status is read from the service, not from the
+    // frame.
+    const answered = nextStatus();
     const source = `${formSource()}<script>document.forms[0].submit()</script>`.replaceAll('"', '&quot;');
     await page.setContent(`<iframe sandbox="allow-scripts allow-forms" srcdoc="${source}"></iframe>`);
     return answered;
@@ -188,6 +201,24 @@ describe('a front end with a session cookie', { skip: noChromium }, () => {
       assert.deepEqual(await notes(), before);
     });
   }
+
+  it('on an unlisted origin cannot call what changes something by an image or a link, even with the cookie', async () => {
+    const target = `${service.url}/api/news/publish`;
+    const page = await open(unlisted);
+    seen.length = 0;
+    // Chromium hides the answer to an image that is none. So the status is read from the service.
+    const statusAfter = async (act: string): Promise<number> => {
+      const [status] = await Promise.all([nextStatus(), page.evaluate(act)]);
+      return status;
+    };
+    assert.equal(await statusAfter(`void (new Image().src = '${target}')`), 403);
+    assert.equal(await statusAfter(`void (location.href = '${target}')`), 403);
+    const request = { verb: 'GET', cookie: 'session=ann', origin: undefined };
+    assert.deepEqual(seen, [request, request]);
+    const own = await open(`${service.url}/api/news`);
+    assert.deepEqual((await call(own, 'GET', '/api/news')).body, []);
+    assert.equal((await call(own, 'GET', '/api/news/publish')).status, 200);
+  });
 
   it('in a sandboxed frame, with the origin null, cannot post a form', async () => {
     const before = await notes();

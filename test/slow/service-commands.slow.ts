@@ -85,7 +85,7 @@ describe('gatefold explain names the step at which a request ends', () => {
       [
         'operation  created',
         'access     user',
-        'step       access, after request, row, origin, key, rate, rights, group and operation',
+        'step       access, after request, row, key, rate, rights, group and operation, origin',
         'nobody is signed in: ask with --user ID',
         'authenticate is not called here',
         'formatError makes the body',
@@ -137,7 +137,7 @@ describe('gatefold explain names the step at which a request ends', () => {
       'an origin that is not listed',
       ['POST', '/api/note', '--origin', 'https://evil.example'],
       '403 ORIGIN_NOT_ALLOWED',
-      ['step       origin', 'operation  none'],
+      ['step       origin', 'operation  created'],
     ],
     [
       'a listed origin',

@@ -242,6 +242,8 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         if (pendingLoad !== undefined) startLoading(pendingLoad.selection);
         return;
       case 'loading':
+        // A load sends this until the order to quit arrives, and its files are no new groups.
+        if (endOrder === 'quit') return;
         if (self.state !== 'loading') return void importing.add(message.file);
         self.loadingFile = message.file;
         return killAfter(LIMITS.step, `it did not finish with ${message.file}`);

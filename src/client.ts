@@ -4,6 +4,7 @@
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
+import { fetchWithinOrigin, isRedirect, type OwnInit } from './client/redirects.ts';
 import { encodeBody, type RequestParts, requestOf, type WireRequest } from './client/request.ts';
 import type { Call, CallOptions, Client, ClientOptions } from './client/types.ts';
 
@@ -50,6 +51,9 @@ function withEveryName<T>(create: (name: string) => T): object {
   });
 }
 
+const REFUSED_REDIRECT =
+  'A call with headers follows no redirect to another origin, and none in a browser: send a key by authorization';
+
 /** Sends a request at once. Awaiting the call reads the body; awaiting only its `response` does not. */
 function startCall(
   options: ClientOptions,
@@ -66,7 +70,8 @@ function startCall(
 
   async function send(lastEventId = ''): Promise<Response> {
     const { url, method, data } = buildRequest();
-    const headers = new Headers({ ...options.headers, ...callHeaders });
+    const ownHeaders = { ...options.headers, ...callHeaders };
+    const headers = new Headers(ownHeaders);
     const authorization =
       typeof options.authorization === 'function' ? await options.authorization() : options.authorization;
     if (authorization) headers.set('authorization', authorization);
@@ -74,9 +79,12 @@ function startCall(
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = options;
     // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
-    const init = { method, headers, body, signal: abortController.signal, duplex: 'half' };
-    const response = await withTimeout(sendRequest(url, init as RequestInit));
+    const init = { method, headers, body, signal: abortController.signal, duplex: 'half' } as OwnInit;
+    const hasOwnHeaders = Object.keys(ownHeaders).length > 0;
+    const answer = hasOwnHeaders ? fetchWithinOrigin(sendRequest, url, init) : sendRequest(url, init);
+    const response = await withTimeout(answer);
     if (response.ok) return response;
+    if (isRedirect(response)) throw new ApiError(response.status, 'REDIRECT_REFUSED', REFUSED_REDIRECT, { response });
     throw createError(response, await withTimeout(response.text()));
   }
 

@@ -1,5 +1,6 @@
 // The error class of the service, and the catalogue of all error codes. docs/ERRORS.md documents each row of the
 // catalogue, and a test compares both. This file does not depend on sockets or requests.
+import type { ReplyHeaders } from '../controller/reply.ts';
 
 /** The HTTP status (RFC 9110) and the default message of each code. */
 export const CATALOGUE = {
@@ -69,7 +70,7 @@ const BRAND = Symbol.for('gatefold.HttpError');
 
 export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: ReplyHeaders;
   /**
    * The error that caused this one. The log shows the cause. A client gets the cause only in a 5xx answer with
    * `NODE_ENV=development`, as `detail`.
@@ -96,7 +97,7 @@ export interface ErrorDetail {
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly headers: ReplyHeaders | undefined;
   readonly details: readonly ErrorDetail[] | undefined;
 
   constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {

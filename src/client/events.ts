@@ -15,6 +15,13 @@ export interface ServerEvent<T = unknown> {
 /** Requests the events after `lastId`, or all events when `lastId` is empty. */
 export type Resume = (lastId: string) => Promise<Response>;
 
+/**
+ * Minimum and maximum milliseconds that the service can set by `retry`. A pause of 0 would flood a service that ends
+ * each stream at once. `setTimeout` takes a number above 2^31 for 1.
+ */
+const MIN_RETRY_DELAY = 100;
+const MAX_RETRY_DELAY = 600_000;
+
 /** A stream can consist of several answers. */
 interface StreamState {
   /** The latest id of a complete event; '' when no event had an id. */
@@ -72,7 +79,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 /** Returns whether a later request can succeed: no complete answer came, or the service was not ready. */
 function isTemporary(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 0 || error.status >= 502);
+  return error instanceof ApiError && (error.response === undefined || error.status >= 502);
 }
 
 /** Also updates the state of the stream. */
@@ -95,7 +102,8 @@ async function* parseEvents(response: Response, stream: StreamState): AsyncGener
       if (field === 'data') data.push(value);
       else if (field === 'event') event = value;
       else if (field === 'id') id = value;
-      else if (field === 'retry' && /^\d+$/.test(value)) stream.retryDelay = Number(value);
+      else if (field === 'retry' && /^\d+$/.test(value))
+        stream.retryDelay = Math.min(Math.max(Number(value), MIN_RETRY_DELAY), MAX_RETRY_DELAY);
     }
   }
 }

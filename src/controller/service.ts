@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../base/errors.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';
 import type { Access } from './operations.ts';
+import type { ReplyHeaders } from './reply.ts';
 
 /** A signed-in user of the service. */
 export interface ServiceUser {
@@ -141,14 +142,14 @@ export function isService(value: unknown): value is Service {
 export class ErrorReply<Body = unknown> {
   readonly status: number;
   readonly body: Body;
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly headers: ReplyHeaders | undefined;
 
   /**
    * @param status a whole number from 400 to 599
    * @param body an object, a list or a text
    * @throws TypeError for another status
    */
-  constructor(status: number, body: Body, headers?: Readonly<Record<string, string>>) {
+  constructor(status: number, body: Body, headers?: ReplyHeaders) {
     if (!Number.isInteger(status) || status < 400 || status > 599)
       throw new TypeError(`ErrorReply: the status is ${status}, it must be a whole number from 400 to 599`);
     this.status = status;

@@ -7,16 +7,24 @@ import type { Groups } from '../groups/registry.ts';
 import { checkOperationVerb } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
+import { firstMatch, type ResolvedPath } from './router.ts';
 
-/** Creates the step that reads `/v2/order` as the group `v2/order`, if the service has this group in such a folder. */
+/**
+ * Creates the step that reads `/v2/order` as the group `v2/order`, if the service has this group in such a folder. The
+ * segment `v2%2Forder` does not name this group, because a rule of a proxy about `/api/v2/` does not apply to it.
+ */
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
     if (exchange.caller?.handler !== undefined) return;
     const location = groups.locate(exchange.groupInUrl, exchange.slugs);
-    if (location === undefined) return;
+    if (location === undefined || isPartOfSegment(exchange)) return;
     exchange.groupInUrl = location.groupInUrl;
     exchange.slugs = location.slugs;
   };
+}
+
+function isPartOfSegment({ resolvedPath, verb }: Exchange): boolean {
+  return firstMatch((resolvedPath as ResolvedPath).matches, verb)?.isPartOfSegment === true;
 }
 
 /** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */

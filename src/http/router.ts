@@ -16,6 +16,8 @@ export interface RouteMatch {
   readonly groupInUrl: string;
   /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
+  /** Whether `groupInUrl` is a part of a segment that has a slash, as in `order%2F7`. */
+  readonly isPartOfSegment: boolean;
 }
 
 export interface Router {
@@ -102,15 +104,16 @@ function match(pattern: Pattern, path: TargetPath, depth: number): RouteMatch | 
   for (let i = 0; i < literals.length; i++) {
     if (literals[i] !== segments[i]) return undefined;
   }
-  if (!hasParams) return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [] };
+  if (!hasParams) return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [], isPartOfSegment: false };
   const [first = '', ...others] = segments.slice(literals.length);
   // A decoded segment can contain a slash: `order%2Fdeleted`. Such a segment is split at its first slash only.
   const slashIndex = first.indexOf('/');
-  if (slashIndex < 0) return { route, groupInUrl: first, slugs: others };
+  if (slashIndex < 0) return { route, groupInUrl: first, slugs: others, isPartOfSegment: false };
   return {
     route,
     groupInUrl: first.slice(0, slashIndex),
     slugs: [first.slice(slashIndex + 1), ...others].filter((slug) => slug !== ''),
+    isPartOfSegment: true,
   };
 }
 

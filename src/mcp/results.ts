@@ -64,7 +64,8 @@ export function describeRefusal(
   // reports has no `in`. Its pointer leads into the data of the operation, which is `dataPart`.
   if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
   if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
-  const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());
+  const lineTexts = Object.entries(headers ?? {}).flatMap(([name, value]) => [name, String(value)]);
+  const wait = headerOf('retry-after', lineTexts);
   if (wait !== undefined) lines.push(`Call again after ${wait} seconds.`);
   if (status >= 500) lines.push(`The operator finds the cause under the request id ${requestId}.`);
   return lines.join('\n');

@@ -24,6 +24,7 @@ export default class BookController {
   patch() { return new Reply(204); }
   'GET events'() { return eventStream(this.#two()); }
   'GET cover'() { return new Blob(['PNG'], { type: 'image/png' }); }
+  'GET moved'() { return Reply.redirect('/api/book?title=moved'); }
   deleted() { throw new HttpError(409, 'BOOK_LENT', 'The book is lent'); }
   slow(_, { signal }) { return new Promise((done) => signal.addEventListener('abort', () => done())); }
 }`;
@@ -42,6 +43,7 @@ declare class BookController {
   patch(): Reply<204>;
   'GET events'(): EventStream<{ n: number } | number>;
   'GET cover'(): Blob;
+  'GET moved'(): { query: unknown };
   slow(): void;
 }
 
@@ -125,6 +127,18 @@ describe('the client in a page of another origin', { skip: noChromium }, () => {
     }, service.url);
     assert.deepEqual([got.status, got.code], [409, 'BOOK_LENT']);
     assert.ok(got.id !== undefined && got.id === got.header);
+  });
+
+  test('follows a redirect, but not with headers, because the browser hides where it leads', async () => {
+    const got = await page.evaluate(async (url) => {
+      const headersOf = (headers?: Record<string, string>) =>
+        gatefold.createClient<{ book: typeof BookController }>(url, headers === undefined ? {} : { headers });
+      const refused = await headersOf({ 'X-Api-Key': 'secret' })
+        .book['GET moved']()
+        .catch(({ status, code }: GatefoldClient.ApiError) => [status, code]);
+      return [await headersOf().book['GET moved'](), refused];
+    }, service.url);
+    assert.deepEqual(got, [{ query: { title: 'moved' } }, [0, 'REDIRECT_REFUSED']]);
   });
 
   test('rejects an aborted call, a timed-out call, and a call to a missing service', async () => {

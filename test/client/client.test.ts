@@ -410,6 +410,127 @@ describe('a failed call is rejected with', () => {
   }
 });
 
+describe('a redirect', () => {
+  let foreign: Server;
+  let foreignUrl: string;
+  let reached: string[];
+  before(async () => {
+    foreign = createServer(({ method, headers }, response) => {
+      const keys = ['x-api-key', 'authorization', 'last-event-id'].filter((name) => headers[name] !== undefined);
+      reached.push([method, ...keys].join(' '));
+      json({ from: 'foreign' })(response);
+    });
+    await new Promise<void>((listening) => foreign.listen(0, '127.0.0.1', listening));
+    foreignUrl = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    foreign.closeAllConnections();
+    foreign.close();
+  });
+
+  /** Answers the first requests with redirects to these targets, and each later request with `{}`. */
+  function redirecting(status: number, ...targets: string[]): typeof reply {
+    reached = [];
+    return (response) => {
+      const location = targets.shift();
+      if (location === undefined) json({ from: 'service' })(response);
+      else response.writeHead(status, { Location: location }).end('moved');
+    };
+  }
+  const OWN: ClientOptions = { headers: { 'X-Api-Key': 'secret' }, authorization: 'Bearer x' };
+  type Use = (api: Untyped) => Promise<unknown>;
+  const get: Use = (api) => api.user.index();
+  const post: Use = (api) => api.user.created({ name: 'Ada' });
+
+  for (const status of [301, 302, 303, 307, 308])
+    for (const [verb, use] of [
+      ['GET', get],
+      ['POST', post],
+    ] as const) {
+      test(`${status} of a ${verb} to another origin is refused when the client has headers`, async () => {
+        const api = client(redirecting(status, `${foreignUrl}/stolen`), OWN);
+        const error = await use(api).catch((thrown: unknown) => thrown);
+        assert.ok(error instanceof ApiError);
+        assert.deepEqual([error.status, error.code], [status, 'REDIRECT_REFUSED']);
+        assert.match(error.message, /send a key by authorization/);
+        assert.equal(error.response?.headers.get('location'), `${foreignUrl}/stolen`);
+        assert.deepEqual(reached, []);
+      });
+
+      test(`${status} of a ${verb} within the origin is followed like fetch does`, async () => {
+        const bytes: unknown[] = [];
+        for (const options of [OWN, { authorization: 'Bearer x' }]) {
+          const api = client(redirecting(status, `${url}/a`, './b?c'), options);
+          assert.deepEqual(await use(api), { from: 'service' });
+          assert.equal(sent.at(-1)?.headers['x-api-key'], options.headers?.['X-Api-Key']);
+          bytes.push(
+            sent.map(({ line, body, headers }) => [line, `${body}`, headers.authorization, headers['content-type']]),
+          );
+        }
+        assert.equal(sent.length, 3);
+        assert.deepEqual(bytes[0], bytes[1]);
+      });
+    }
+
+  test('is refused by the headers of a call alone, and after a redirect within the origin', async () => {
+    const target = `${foreignUrl}/stolen`;
+    const headers = { 'X-Api-Key': 'secret' };
+    const refused = { code: 'REDIRECT_REFUSED' };
+    await assert.rejects(client(redirecting(302, target)).user.index({}, { headers }), refused);
+    await assert.rejects(client(redirecting(302, '/a', target), OWN).user.index(), refused);
+    await assert.rejects(client(redirecting(302, url.replace('127.0.0.1', 'localhost')), OWN).user.index(), refused);
+    await assert.rejects(client(redirecting(302, url.replace('http:', 'https:')), OWN).user.index(), refused);
+    assert.deepEqual(reached, []);
+  });
+
+  test('without headers is followed to another origin, without the Authorization', async () => {
+    const api = client(redirecting(302, foreignUrl), { authorization: 'Bearer x' });
+    assert.deepEqual([await api.user.index(), reached], [{ from: 'foreign' }, ['GET']]);
+  });
+
+  test('is followed twenty times, and is no redirect without a Location', async () => {
+    const refused = { code: 'REDIRECT_REFUSED' };
+    const loop = (count: number) => client(redirecting(302, ...Array.from({ length: count }, () => '/a')), OWN);
+    assert.deepEqual(await loop(20).user.index(), { from: 'service' });
+    await assert.rejects(loop(21).user.index(), refused);
+    const bare = client((response) => response.writeHead(302).end(), OWN);
+    await assert.rejects(bare.user.index(), { code: 'HTTP_302' });
+    await assert.rejects(client(redirecting(304, '/a'), OWN).user.index(), { code: 'HTTP_304' });
+    await assert.rejects(client(redirecting(302, 'http://['), OWN).user.index(), { code: 'NETWORK_ERROR' });
+  });
+
+  test('that a browser hides is refused', async () => {
+    const hidden = { type: 'opaqueredirect', status: 0, ok: false, headers: new Headers() };
+    const modes: unknown[] = [];
+    const sendRequest = async (_: unknown, { redirect }: RequestInit = {}) => {
+      modes.push(redirect);
+      return { ...hidden, text: async () => '' } as Response;
+    };
+    const api = client(json({}), { ...OWN, fetch: sendRequest as typeof fetch });
+    await assert.rejects(api.user.index(), { status: 0, code: 'REDIRECT_REFUSED' });
+    assert.deepEqual(modes, ['manual']);
+  });
+
+  test('ends a stream of events that is requested again', async () => {
+    let requests = 0;
+    const api = client(
+      (response) =>
+        requests++ === 0
+          ? response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('retry: 0\ndata: 1\n\n')
+          : response.writeHead(302, { Location: foreignUrl }).end(),
+      OWN,
+    );
+    reached = [];
+    await assert.rejects(
+      async () => {
+        for await (const _ of (await api.feed.index()) as AsyncIterable<ServerEvent>);
+      },
+      { code: 'REDIRECT_REFUSED' },
+    );
+    assert.deepEqual([requests, reached], [2, []]);
+  });
+});
+
 describe('a stream of events', () => {
   const stream = (response: ServerResponse, text: string) =>
     response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(text);
@@ -418,22 +539,30 @@ describe('a stream of events', () => {
 
   test('yields names, ids and values, however the bytes are split', async () => {
     const text =
-      ': hello\n\nevent: paid\nid: 1\ndata: {"total":\ndata: 7}\n\nretry: 5\r\ndata:"ä\u2028"\r\n\r\nid: 2\rdata: no JSON\r\rdata\n\nevent: none\n\n: end\n\n';
+      ': hello\n\nevent: paid\nid: 1\ndata: {"total":\r\ndata: 7}\n\nretry: 5\r\ndata:"ä\u2028"\r\n\r\nid: 2\rdata: no JSON\r\rdata\n\nevent: none\n\n: end\n\n';
     for (const size of [1, 3, 1000]) {
       const bytes = Buffer.from(text);
-      const api = client((response) => {
-        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-        for (let at = 0; at < bytes.length; at += size) response.write(bytes.subarray(at, at + size));
-        response.end();
+      const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+        bytes.subarray(i * size, (i + 1) * size),
+      );
+      let reads = 0;
+      const split = new ReadableStream({
+        pull(controller) {
+          reads++;
+          const piece = pieces.shift();
+          return piece === undefined ? controller.close() : controller.enqueue(new Uint8Array(piece));
+        },
       });
+      const answer = new Response(split, { headers: { 'Content-Type': 'text/event-stream' } });
       const got: unknown[] = [];
-      for await (const event of await events(api)) got.push(event);
+      for await (const event of await events(client(json({}), { fetch: async () => answer }))) got.push(event);
       assert.deepEqual(got, [
         { event: 'paid', id: '1', data: { total: 7 } },
         { event: 'message', id: '1', data: 'ä\u2028' },
         { event: 'message', id: '2', data: 'no JSON' },
         { event: 'message', id: '2', data: '' },
       ]);
+      assert.equal(reads, Math.ceil(bytes.length / size) + 1);
     }
   });
 
@@ -468,24 +597,37 @@ describe('a stream of events', () => {
     }, /broke off/);
   });
 
-  test('keeps its delay when the service sends an invalid retry', async (t) => {
-    const delays: unknown[] = [];
-    const { setTimeout } = globalThis;
-    t.mock.method(globalThis, 'setTimeout', (done: () => void, ms: number) => {
-      delays.push(ms);
-      return setTimeout(done, 0);
+  const retries: readonly (readonly [lines: string, delay: number])[] = [
+    ['retry: 700\nretry: soon\nretry:\nretry: -1\nretry: 1e9', 700],
+    ['retry: 0', 100],
+    ['retry: 99', 100],
+    ['retry: 101', 101],
+    ['retry: 600001', 600_000],
+    ['retry: 99999999999999999999', 600_000],
+    [`retry: ${'9'.repeat(400)}`, 600_000],
+  ];
+  for (const [lines, delay] of retries) {
+    test(`is requested again after ${delay} ms with ${lines.slice(0, 40).replaceAll('\n', ', ')}`, async (t) => {
+      const delays: unknown[] = [];
+      const { setTimeout } = globalThis;
+      t.mock.method(globalThis, 'setTimeout', (done: () => void, ms: number) => {
+        delays.push(ms);
+        return setTimeout(done, 0);
+      });
+      const resume = async () => new Response('data: 2\n\n: end\n\n');
+      const got: unknown[] = [];
+      for await (const { data } of readEvents(new Response(`${lines}\ndata: 1\n\n`), resume, new AbortController()))
+        got.push(data);
+      assert.deepEqual({ got, delays }, { got: [1, 2], delays: [delay] });
     });
-    const resume = async () => new Response('data: 2\n\n: end\n\n');
-    const first = new Response('retry: 70\nretry: soon\nretry:\nretry: -1\ndata: 1\n\n');
-    const got: unknown[] = [];
-    for await (const { data } of readEvents(first, resume, new AbortController())) got.push(data);
-    assert.deepEqual({ got, delays }, { got: [1, 2], delays: [70] });
-  });
+  }
 
-  test('leaves no listener on the signal, however often it is requested again', async () => {
+  test('leaves no listener on the signal, however often it is requested again', async (t) => {
     const abort = new AbortController();
     const body = (text: string) => new Response(text);
     let requests = 0;
+    const { setTimeout } = globalThis;
+    t.mock.method(globalThis, 'setTimeout', (done: () => void) => setTimeout(done, 0));
     const resume = async () => body(++requests < 20 ? 'retry: 0\ndata: 1\n\n' : 'data: 1\n\n: end\n\n');
     const counts: number[] = [];
     for await (const _ of readEvents(body('retry: 0\ndata: 1\n\n'), resume, abort))
@@ -554,7 +696,7 @@ describe('a stream of events', () => {
   });
 });
 
-test('the client is under 3 KB, minified and compressed', () => {
+test('the client is under 3.4 KB, minified and compressed', () => {
   const { outputFiles } = buildSync({
     entryPoints: ['src/client.ts'],
     bundle: true,
@@ -564,5 +706,5 @@ test('the client is under 3 KB, minified and compressed', () => {
     write: false,
   });
   const bytes = gzipSync(outputFiles[0]?.contents ?? '', { level: 9 }).length;
-  assert.ok(bytes < 3000, `${bytes} bytes`);
+  assert.ok(bytes < 3400, `${bytes} bytes`);
 });

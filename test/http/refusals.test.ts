@@ -15,6 +15,9 @@ before(async () => {
     'OddController.mjs': `
       import { HttpError } from ${JSON.stringify(ERRORS)};
       const getter = (name) => Object.defineProperty(new Error('g'), name, { get() { throw new Error('lazy ' + name); } });
+      // An HttpError of another copy of the package is recognized by its mark alone.
+      const mark = Symbol.for('gatefold.HttpError');
+      const foreign = () => Object.assign(new Error('m'), { [mark]: true, code: 'X' });
       const cycle = () => { const error = new Error('x'); error.name = { error }; return error; };
       const make = {
         trailer: () => new HttpError(422, 'X', 'm', { headers: { Trailer: 'X-Sum' } }),
@@ -25,6 +28,12 @@ before(async () => {
         stack: () => getter('stack'),
         cause: () => new HttpError(422, 'X', 'm', { cause: getter('message') }),
         proxy: () => new Proxy({}, { getPrototypeOf() { throw new Error('trap'); } }),
+        lists: () => new HttpError(422, 'X', 'm', { headers: {
+          'Set-Cookie': ['a=1; Path=/', 'b=2'], 'X-One': ['1'], 'X-None': [], 'X-Split': ['1', '2\\r\\nX-Evil: 1'],
+          'Cache-Control': ['public', 'x'] } }),
+        status600: () => Object.assign(foreign(), { status: 600 }),
+        status399: () => Object.assign(foreign(), { status: 399 }),
+        status599: () => Object.assign(foreign(), { status: 599 }),
         own: () => new HttpError(422, 'X', 'm', { headers: {
           'Access-Control-Allow-Credentials': 'true', 'access-control-max-age': '1', 'Content-Length': '3', 'Transfer-Encoding': 'chunked',
           'Connection': 'keep-alive', 'Upgrade': 'h2c', 'X-Kept': 'yes', 'Cache-Control': 'public', 'Content-Type': 'text/html' } }),
@@ -60,6 +69,9 @@ describe('an unusual error is answered', () => {
     ['stack', 500, 'INTERNAL_ERROR'],
     ['cause', 422, 'X'],
     ['proxy', 500, 'INTERNAL_ERROR'],
+    ['status399', 500, 'INTERNAL_ERROR'],
+    ['status599', 599, 'X'],
+    ['status600', 500, 'INTERNAL_ERROR'],
   ];
   for (const [kind, status, code] of rows) {
     for (const when of ['', '/later']) {
@@ -102,6 +114,18 @@ test('headers that belong to the server are dropped from an HttpError, and each 
       'upgrade',
     ],
   );
+});
+
+test('a list in the headers of an HttpError is a line for each entry, or dropped when an entry is wrong', async () => {
+  service.lines.length = 0;
+  const raw = await service.raw('GET /api/odd?kind=lists HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const [head = ''] = raw.split('\r\n\r\n');
+  const lines = head.split('\r\n');
+  assert.equal(lines[0], 'HTTP/1.1 422 Unprocessable Entity');
+  const sent = lines.filter((line) => /^(set-cookie|x-(?!request|content)|cache)/i.test(line));
+  assert.deepEqual(sent.sort(), ['Cache-Control: no-store', 'Set-Cookie: a=1; Path=/', 'Set-Cookie: b=2', 'X-One: 1']);
+  const dropped = service.lines.filter(({ event }) => event === 'header-dropped').map(({ header }) => header);
+  assert.deepEqual(dropped, ['X-Split', 'Cache-Control']);
 });
 
 test('an error object that is thrown again is answered with its current message', async () => {

@@ -22,6 +22,8 @@ export default defineService({
     if (code === 'BIGINT') return { n: 1n };
     if (code === 'SYMBOL') return Symbol('no JSON') as never;
     if (code === 'STATUS') return { ...new ErrorReply(400, {}), status: 200, [Symbol.for('gatefold.ErrorReply')]: true } as never;
+    if (code === 'LISTS') return new ErrorReply(422, 'plain', { 'Content-Type': ['text/plain'], 'Set-Cookie': ['a=1', 'b=2'], 'X-Own': ['1'] });
+    if (code === 'TYPES') return new ErrorReply(422, 'plain', { 'Content-Type': ['text/plain', 'text/html'] });
     if (code === 'TEXT') return new ErrorReply(418, 'plain', { 'Content-Type': 'text/plain', 'X-Own': '1', Allow: 'NONE', 'Content-Length': '1' });
     if ((cause as { code?: string } | undefined)?.code === 'ECONNREFUSED') return new ErrorReply(503, { busy: true }, { 'Retry-After': '5' });
     return new ErrorReply(refusal.status, { type: code, echo: { ...refusal } }, { 'Content-Type': 'application/problem+json' });
@@ -59,7 +61,7 @@ describe('answers under a service file', () => {
     return { status: response.status, headers: response.headers, text };
   };
 
-  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'SYMBOL', 'STATUS', 'CHANGED'])
+  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'SYMBOL', 'STATUS', 'CHANGED', 'TYPES'])
     it(`sends the envelope and logs an error when formatError fails: ${code}`, async () => {
       service.lines.length = 0;
       const { status, headers, text } = await ask(`/api/x/fails/${code}`);
@@ -81,6 +83,14 @@ describe('answers under a service file', () => {
     assert.match(headers.get('x-request-id') ?? '', /./);
     const line = service.lines.findLast(({ event }) => event === 'request');
     assert.equal(line?.status, 418);
+  });
+
+  it('sends a line for each entry of a list in the headers of an ErrorReply', async () => {
+    const raw = await service.raw('GET /api/x/fails/LISTS HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    const lines = raw.slice(0, raw.indexOf('\r\n\r\n')).split('\r\n');
+    assert.equal(lines[0], 'HTTP/1.1 422 Unprocessable Entity');
+    const sent = lines.filter((line) => /^(content-type|set-cookie|x-own):/i.test(line));
+    assert.deepEqual(sent, ['Content-Type: text/plain', 'Set-Cookie: a=1', 'Set-Cookie: b=2', 'X-Own: 1']);
   });
 
   it('passes the thrown error to formatError as a cause that a copy leaves out', async () => {

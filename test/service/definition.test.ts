@@ -44,6 +44,10 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
     },
     /strict is an accessor/,
   ],
+  [
+    Object.defineProperty({}, 'access', { value: 'application', enumerable: false }),
+    /access is an accessor or not enumerable: write the value itself/,
+  ],
   [{ cors: '*' }, /cors must be an object/],
   [{ cors: { origin: '*' } }, /cors: origin is no property; there are origins, /],
   [{ cors: { origins: 'https://a.example' } }, /cors: origins must be '\*' or a list/],

@@ -5,8 +5,11 @@ import {
   type ControllerParams,
   defineService,
   ErrorReply,
+  HttpError,
   type Operations,
   type Refusal,
+  Reply,
+  type ReplyHeaders,
   type ServiceOptions,
 } from '../../src/controller.ts';
 
@@ -42,6 +45,16 @@ export const good = [
   defineService({
     formatError: ({ status }: Refusal) => new ErrorReply(status, 'text', { 'Content-Type': 'text/plain' }),
   }),
+  defineService({
+    formatError: ({ status }: Refusal) => new ErrorReply(status, 'text', { 'Set-Cookie': ['a=1', 'b=2'] }),
+  }),
+];
+
+/** Headers have one type in every answer. */
+export const headersOfAnswers = (headers: ReplyHeaders) => [
+  new Reply(200, {}, headers),
+  new ErrorReply(400, {}, headers),
+  new HttpError(400, 'X', 'm', { headers }),
 ];
 
 export const bad = [

@@ -1,6 +1,7 @@
 // Tests the decisions of the supervisor with fake parts: no process is started, and the test controls the clock.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { ListenOutcome } from '../../src/supervisor/workers/worker-handle.ts';
 import { createFakeService, type FakeWorker, loaded } from '../support/fake-workers.ts';
@@ -295,6 +296,19 @@ describe('a replacement', () => {
     await service.pass(10_000);
     assert.equal(service.serving().length, 2);
     assert.equal(service.logged('worker-replaced').length, 1);
+  });
+
+  it('serves without a group that never loaded and has left the folder', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    rmSync(join(service.dir, 'BController.js'));
+    service.made.load = (order) => loaded({ ...order, files: order.files.filter((file) => file !== 'BController.js') });
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('replacement-rejected').length, 0);
+    assert.equal(service.logged('worker-replaced').length, 1);
+    assert.equal(service.serving().length, 2);
   });
 
   const FAILURES: readonly (readonly [name: string, fail: (made: FakeService['made']) => void, error: string])[] = [

@@ -222,15 +222,33 @@ describe('a worker process', () => {
     assert.deepEqual(log, ['imported AController.js', 'serving: it was ended by SIGKILL: BController.js', 'gone']);
   });
 
-  it('blames no file that had vanished before its import, and no file after the order to end', async () => {
+  it('blames no file that had vanished before its import', async () => {
     const { worker, serve, say, die, log } = create();
     await serve();
     say({ kind: 'loading', file: 'GoneController.js' });
     say({ kind: 'imported', group: 'Gone', load: undefined, files: [] });
-    worker.drain(1000);
-    say({ kind: 'loading', file: 'LateController.js' });
     die();
-    assert.deepEqual(log, ['draining: it was ended by SIGKILL', 'gone']);
+    assert.deepEqual(log, ['serving: it was ended by SIGKILL', 'gone']);
+  });
+
+  it('blames no file that it began after the order to quit', async () => {
+    const { worker, say, die, log } = create();
+    say({ kind: 'booted' });
+    void worker.load(1, ORDER);
+    worker.quit();
+    say({ kind: 'loading', file: 'AController.js' });
+    worker.kill('the supervisor ends at once');
+    die();
+    assert.deepEqual(log, ['draining: the supervisor ends at once', 'gone']);
+  });
+
+  it('that drains still blames the file of a new group', async () => {
+    const { worker, serve, say, die, log } = create();
+    await serve();
+    worker.drain(1000);
+    say({ kind: 'loading', file: 'AController.js' });
+    die();
+    assert.deepEqual(log, ['draining: it was ended by SIGKILL: AController.js', 'gone']);
   });
 
   it('returns the error when it cannot listen, and is not killed', async () => {

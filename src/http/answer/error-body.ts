@@ -6,6 +6,7 @@ import type { HttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { isThenable } from '../../base/values.ts';
+import type { ReplyHeaders } from '../../controller/reply.ts';
 import { isErrorReply, type Refusal, type ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
 
@@ -75,7 +76,9 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   const body = reply === undefined ? result : reply.body;
   if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');
   const replyHeaders = Object.entries(reply?.headers ?? {});
-  const contentType = replyHeaders.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? JSON_TYPE;
+  const ownType = replyHeaders.find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  const [contentType = JSON_TYPE, ...otherTypes] = ownType === undefined ? [] : [ownType].flat();
+  if (otherTypes.length > 0) throw new TypeError('the Content-Type is a list: write one');
   validateHeaderValue('Content-Type', contentType);
   const isText = typeof body === 'string' && !/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
   const text = isText ? (body as string) : JSON.stringify(body);
@@ -87,23 +90,19 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
 }
 
 /** Returns alternating names and values. Omits headers that all answers have. Logs others that no error may set. */
-export function allowedErrorHeaders(
-  headers: Readonly<Record<string, string>>,
-  errorCode: string,
-  subject: Subject,
-  log: Log,
-): string[] {
+export function allowedErrorHeaders(headers: ReplyHeaders, errorCode: string, subject: Subject, log: Log): string[] {
   const allowedLines: string[] = [];
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
     if (isOnEveryAnswer(lower)) continue;
     try {
+      const lines = [value].flat();
       validateHeaderName(name);
-      validateHeaderValue(name, value);
+      for (const line of lines) validateHeaderValue(name, line);
       // The server sends the envelope of an error, so it also sets the type and the caching of that envelope.
       if (isReservedHeader(lower) || lower === 'content-type' || lower === 'cache-control')
         throw new Error('it belongs to the server');
-      allowedLines.push(name, String(value));
+      for (const line of lines) allowedLines.push(name, String(line));
     } catch (invalid) {
       log.warn('header-dropped', {
         ...idsOf(subject),

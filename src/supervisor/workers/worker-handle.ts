@@ -250,9 +250,9 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         if (pendingLoad !== undefined) startLoading(pendingLoad.selection);
         return;
       case 'loading':
-        // No file is to blame for the end of a worker that has the order to end.
-        if (self.state === 'loaded' || self.state === 'serving') return void importing.add(message.file);
-        if (self.state !== 'loading') return;
+        // A load sends this until the order to quit arrives, and its files are no new groups.
+        if (endOrder === 'quit') return;
+        if (self.state !== 'loading') return void importing.add(message.file);
         self.loadingFile = message.file;
         return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
       case 'load-failed':

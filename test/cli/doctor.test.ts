@@ -160,10 +160,12 @@ test('doctor reports a service file that does not load, sets nothing or lacks se
   const options = ['strict: 1', '', 'authenticate: () => undefined'];
   const findings = options.map(async (option) => {
     const service = `import { defineService } from 'gatefold';\nexport default defineService({ ${option} });`;
-    const { lines } = await examine(makeProject(t, { ...SDK, 'controllers/service.mjs': service }));
+    const { lines, wrong } = await examine(makeProject(t, { ...SDK, 'controllers/service.mjs': service }));
+    assert.equal(wrong, option === 'strict: 1' ? 1 : 0, lines.join('\n'));
     return lines.filter((line) => line.includes(' service '));
   });
   const [broken = [], empty, lacking] = await Promise.all(findings);
+  assert.equal(broken.length, 1);
   has(broken, 'wrong service controllers/service.mjs:2: it does not load, so every request is a 500: ');
   assert.deepEqual(empty, ['note service controllers/service.mjs: it sets nothing']);
   assert.deepEqual(lacking, [

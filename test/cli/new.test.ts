@@ -144,7 +144,10 @@ describe('new refuses', () => {
     for (const folder of ['lnk', 'dangling']) {
       const { code, out, err } = await runHere(run, [`${folder}/order`], { cwd });
       assert.deepEqual([code, out], [1, '']);
-      assert.match(err, new RegExp(`OrderController\\.ts: ${folder} is a link, and the controllers in a linked folder`));
+      assert.match(
+        err,
+        new RegExp(`OrderController\\.ts: ${folder} is a link, and the controllers in a linked folder`),
+      );
     }
     assert.deepEqual(readdirSync(join(cwd, 'elsewhere')), ['.keep']);
     assert.equal(existsSync(join(cwd, 'nowhere')), false);

@@ -401,8 +401,10 @@ describe('deploy ignores lines that are no answer of Gatefold', () => {
     test(lines.at(-1) ?? '', async (t) => {
       const text = lines.map((line) => `${MARK}${line}\n`).join('');
       fakeSsh(t, `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(text)}); process.stdin.resume();\n`);
-      const { code, out } = await runHere(runGatefold, ['deploy', 'vm:/x'], { cwd: makeProject(t, PROJECT), env: {} });
+      const project = { cwd: makeProject(t, PROJECT), env: {} };
+      const { code, out, err } = await runHere(runGatefold, ['deploy', 'vm:/x'], project);
       assert.equal(code, 1);
+      assert.doesNotMatch(err, /object/);
       assert.match(out, message);
     });
 });

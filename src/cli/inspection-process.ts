@@ -11,10 +11,8 @@ import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
 import { createGroups, type ServiceState } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
-import { createProviders } from '../identity/providers.ts';
 import { isOwnFile } from '../own-files.ts';
 import { outlineAccess } from '../service/access.ts';
-import { askApp } from './ask-app.ts';
 import { lineOf } from './command.ts';
 import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
@@ -39,7 +37,7 @@ export function runInspection(): void {
 }
 
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
-  const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
+  const { settings, skip, loadTimeout, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
   let serviceState = { kind: 'none' } as ServiceState;
   const onService = (state: ServiceState) => {
@@ -60,8 +58,6 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   return {
     groups: loadedGroups,
     service: serviceFile && { ...serviceFile, ...(service && outlineService(service)) },
-    providers: countProviders(settings.dataDir),
-    verdict: question && (await askApp(question, { settings, groups, serviceState })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
     // The client adds `/api` to a URL without a path. So the URL of an empty base path ends with `/.`.
     declarations:
@@ -110,17 +106,6 @@ function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' 
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
-}
-
-/** @returns undefined when the file of the providers cannot be read; `gatefold doctor` reports why */
-function countProviders(dataDir: string): number | undefined {
-  try {
-    const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log });
-    providers.close();
-    return providers.list.length;
-  } catch {
-    return undefined;
-  }
 }
 
 /** @param onSent called also when the message cannot be sent */

@@ -36,8 +36,6 @@ export interface LoadedGroup extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
   readonly operations: readonly ListedOperation[];
-  /** Methods that look like operations, and why they are none. */
-  readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
   /** Set for a strict group, which refuses paths that no operation has: its routes or the service file make it so. */
   readonly strict?: 'routes' | 'service' | undefined;
 }
@@ -46,10 +44,6 @@ export interface LoadedGroup extends GroupLoad {
 export interface InspectedService extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
-  /** The properties that the file sets, each in words such as `access: users`; undefined when it does not load. */
-  readonly properties?: readonly string[];
-  /** Whether the file has `authenticate` but declares no security scheme for users. */
-  readonly lacksSchemes?: boolean;
 }
 
 export interface Inspection {

@@ -37,7 +37,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     throw new CommandError(`Cannot make ${path}: ${reasonOf(error, path)}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
-  const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
+  const controller = { group, file: fileName, path, ok: true, operations };
   const rows = routeTable(docs, basePath, mcp);
   const shadowLines = findShadowed([controller], rows).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,

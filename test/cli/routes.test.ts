@@ -18,7 +18,6 @@ const group = (name: string, operations: string[]): LoadedGroup => ({
   path: `/srv/${name}Controller.ts`,
   ok: true,
   operations: operations.map((operation) => ({ name: operation })),
-  unexposed: [],
 });
 const list = (groups: LoadedGroup[], routes?: readonly Route[]) =>
   listRoutes(groups, routes).map(({ methods, except, path, operation }) =>

@@ -97,16 +97,11 @@ const findingsOf = async (dir: string) => {
   return { code, findings };
 };
 
-test('gatefold doctor lists the properties that the service file sets', async () => {
+test('gatefold doctor finds nothing wrong in a service file, and calls no function of its author', async () => {
   const { code, findings } = await findingsOf(cwd);
   assert.equal(code, 0, JSON.stringify(findings));
-  const [first, second, ...others] = findings.filter(({ topic }) => topic === 'service');
-  assert.equal(first?.at, join(cwd, 'controllers/service.ts'));
-  assert.equal(first?.message, 'strict, authenticate, access: user, formatError, cors with credentials, close');
-  assert.match(second?.message ?? '', /without securitySchemes/);
-  assert.deepEqual(others, []);
   assert.ok(findings.some(({ message }) => message.endsWith('has 2 controllers')));
-  assert.equal(existsSync(called), false, 'no function of the author was called');
+  assert.equal(existsSync(called), false);
 });
 
 describe('a service file that does not load', () => {

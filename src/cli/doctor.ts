@@ -165,9 +165,8 @@ function checkService({ inspection }: Installation, report: Report): void {
 
 function checkControllers({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
   if (inspection instanceof Error) return;
-  for (const { file, reason, onPurpose } of findLookAlikes(dir, [inspection.service ?? {}])) {
-    if (!onPurpose) report('warning', `it is not a controller: ${reason}`, join(dir, file));
-  }
+  for (const { file, reason } of findLookAlikes(dir, [inspection.service ?? {}]))
+    report('warning', `it is not a controller: ${reason}`, join(dir, file));
   for (const group of inspection.groups) {
     reportGroup(group, report);
     reportContracts(group, report);

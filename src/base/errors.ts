@@ -72,8 +72,8 @@ export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
   readonly headers?: ReplyHeaders;
   /**
-   * The error that caused this one. The log shows the cause. A client gets the cause only in a 5xx answer with
-   * `NODE_ENV=development`, as `detail`.
+   * The error that caused this one. The log shows the cause. A client gets the cause only with
+   * `NODE_ENV=development`, in `detail`.
    */
   readonly cause?: unknown;
   /** One entry for each mistake. The client gets the list as `errors`. */

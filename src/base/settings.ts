@@ -218,7 +218,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'NODE_ENV',
       'production',
       (text) => text === 'development',
-      'development: a 5xx answer contains its cause',
+      'development: an error answer says at which step the request ended, and why',
     ),
   };
 }

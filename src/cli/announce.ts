@@ -68,7 +68,6 @@ function routesOf(loadedGroups: Iterable<GroupLoad>, settings: AnnouncerOptions[
     path: join(controllersDir, group.file),
     // A file that does not load has no names of operations.
     operations: (group.operationNames ?? []).map((name) => ({ name })),
-    unexposed: [],
   }));
   return listRoutes(groups, routeTable(docs, basePath, mcp)).filter(
     ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && methodOf(operation) !== undefined),

@@ -13,7 +13,6 @@ import { findLookAlikes } from '../groups/look-alikes.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { findOtherPackage } from '../groups/own-package.ts';
 import { typescriptSupport } from '../groups/typescript.ts';
-import { routeTable } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import { version } from '../own-files.ts';
 import { hasServiceMark } from '../supervisor/service-mark.ts';
@@ -23,7 +22,6 @@ import { checkHttps } from './doctor-https.ts';
 import { checkStore } from './doctor-store.ts';
 import { checkTraces } from './doctor-traces.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
-import { findShadowed } from './routes.ts';
 
 export const command: Command = {
   name: 'doctor',
@@ -125,13 +123,8 @@ export function checkNode(report: Report, version = process.versions.node, suppo
 }
 
 function checkSettings({ readings, settings, io }: Installation, report: Report): void {
-  for (const { row, source, text, value, problem } of readings) {
+  for (const { row, source, problem } of readings) {
     if (problem !== undefined) report('wrong', problem);
-    else if (source !== 'default' && value !== row.parse(row.fallback)) {
-      const name = source === 'flag' ? flagOf(row.name) : row.name;
-      const values = `is ${JSON.stringify(text)}, the default is ${JSON.stringify(row.fallback)}`;
-      report('note', `${name} ${row.secret ? 'is set' : values}`);
-    }
     if (row.secret && source === 'flag')
       report('warning', `${flagOf(row.name)} shows the secret to every user of this machine; use ${row.name}`);
   }
@@ -179,11 +172,8 @@ function checkService({ inspection, settings: { dataDir } }: Installation, repor
       'it cannot be written, so a start without the service file would serve without its rules',
       dataDir,
     );
-  const { ok, error, at, path, properties = [], lacksSchemes } = inspection.service;
-  if (!ok) return report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
-  report('note', properties.length === 0 ? 'it sets nothing' : properties.join(', '), path);
-  if (lacksSchemes)
-    report('note', 'without securitySchemes the OpenAPI document cannot say how users authenticate', path);
+  const { ok, error, at, path } = inspection.service;
+  if (!ok) report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
 }
 
 function canKeepMark(dataDir: string): boolean {
@@ -196,22 +186,16 @@ function canKeepMark(dataDir: string): boolean {
   }
 }
 
-function checkControllers({ settings, inspection }: Installation, report: Report): void {
-  const { controllersDir: dir, docs, basePath, mcp } = settings;
+function checkControllers({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
   if (inspection instanceof Error) return;
-  for (const { file, reason, onPurpose } of findLookAlikes(dir, [inspection.service ?? {}])) {
-    report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));
-  }
+  for (const { file, reason } of findLookAlikes(dir, [inspection.service ?? {}]))
+    report('warning', `it is not a controller: ${reason}`, join(dir, file));
   for (const group of inspection.groups) {
     reportGroup(group, report);
     reportContracts(group, report);
   }
   for (const { reason, at } of inspection.strayErrors)
     report('wrong', `it throws outside of any request: ${reason}`, at);
-  const rows = routeTable(docs, basePath, mcp);
-  for (const { verb, path, operation, takenBy } of findShadowed(inspection.groups, rows)) {
-    report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${takenBy.target} takes it`);
-  }
 }
 
 /** Reports operations with unchecked data or undocumented results, one line a reason. */
@@ -230,24 +214,17 @@ function reportContracts({ operations, path }: LoadedGroup, report: Report): voi
   for (const [reason, names] of namesByReason) report('note', `${names.join(', ')}: ${reason}`, path);
 }
 
-function reportGroup({ group, ok, error, at, path, operations, unexposed }: LoadedGroup, report: Report): void {
+function reportGroup({ group, ok, error, at, path, operations }: LoadedGroup, report: Report): void {
   if (!ok) return report('wrong', `it does not load: ${error}`, at ?? path);
   if (operations.length === 0 && group !== SERVICE)
     report('warning', 'it has no operation, so every request to it fails', path);
-  for (const { name, reason } of unexposed) report('note', `${name} is not an operation: ${reason}`, path);
 }
 
-function checkIdentity({ settings: { dataDir, basePath } }: Installation, report: Report): void {
+function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {
   const path = join(dataDir, 'identity-providers.json');
   const log = createLog({ level: 'silent', sink: { write() {} } });
   const providers = createProviders({ path, log });
   providers.close();
   for (const { name, reason } of providers.refused)
     report('wrong', `provider ${JSON.stringify(name)} was skipped: ${reason}`, path);
-  for (const { name, issuer, registration } of providers.list) {
-    const registrationText = typeof registration === 'string' ? registration : 'by rule';
-    report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${registrationText}`, path);
-  }
-  if (providers.list.length === 0)
-    report('note', `no identity provider is configured: ${basePath}/idp-signin and ${basePath}/register answer 503`);
 }

@@ -10,13 +10,10 @@ import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
 import { createGroups, type ServiceState } from '../groups/registry.ts';
-import type { LoadedService } from '../groups/service-file.ts';
-import { createProviders } from '../identity/providers.ts';
 import { isOwnFile } from '../own-files.ts';
 import { outlineAccess } from '../service/access.ts';
-import { askApp } from './ask-app.ts';
 import { lineOf } from './command.ts';
-import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
+import type { Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
 const log = createLog({ level: 'silent', sink: { write() {} } });
 
@@ -39,7 +36,7 @@ export function runInspection(): void {
 }
 
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
-  const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
+  const { settings, skip, loadTimeout, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
   let serviceState = { kind: 'none' } as ServiceState;
   const onService = (state: ServiceState) => {
@@ -59,36 +56,11 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   return {
     groups: loadedGroups,
-    service: serviceFile && { ...serviceFile, ...(service && outlineService(service)) },
-    providers: countProviders(settings.dataDir),
-    verdict: question && (await askApp(question, { settings, groups, serviceState })),
+    service: serviceFile,
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
     // The client adds `/api` to a URL without a path. So the URL of an empty base path ends with `/.`.
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
-  };
-}
-
-function outlineService(service: LoadedService): Pick<InspectedService, 'properties' | 'lacksSchemes'> {
-  const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
-  const schemes = Object.keys(service.securitySchemes);
-  const access = outlineAccess(service.access);
-  const facts: readonly (readonly [isSet: boolean, text: string])[] = [
-    [strict, 'strict'],
-    [folders, 'folders'],
-    [authenticate !== undefined, 'authenticate'],
-    [access !== undefined, `access: ${access}`],
-    [formatError !== undefined, 'formatError'],
-    [cors !== undefined, cors?.credentials ? 'cors with credentials' : 'cors'],
-    [schemes.length > 0, `securitySchemes: ${schemes.join(', ')}`],
-    [keyHeader !== undefined, `keyHeader: ${keyHeader}`],
-    [headers.length > 0, 'headers'],
-    [refusesUnchecked, "unchecked: 'refuse'"],
-    [close !== undefined, 'close'],
-  ];
-  return {
-    properties: facts.flatMap(([isSet, text]) => (isSet ? [text] : [])),
-    lacksSchemes: authenticate !== undefined && schemes.length === 0,
   };
 }
 
@@ -98,7 +70,7 @@ function authorsPlace(at: string | undefined): { at?: string } {
 }
 
 /** @param group undefined when its file does not load */
-function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed' | 'strict'> {
+function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'strict'> {
   const contract = group?.contract;
   return {
     operations: Array.from(group?.operations ?? [], ([name, { settings }]) => {
@@ -108,19 +80,7 @@ function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' 
     }),
     // A group without routes can be strict only because of the service file.
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),
-    unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
-}
-
-/** @returns undefined when the file of the providers cannot be read; `gatefold doctor` reports why */
-function countProviders(dataDir: string): number | undefined {
-  try {
-    const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log });
-    providers.close();
-    return providers.list.length;
-  } catch {
-    return undefined;
-  }
 }
 
 /** @param onSent called also when the message cannot be sent */

@@ -9,7 +9,6 @@ import type { OpenApiDocument } from '../docs/openapi.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import { listControllers } from '../groups/naming.ts';
 import { entryPath } from '../own-files.ts';
-import type { Question, Verdict } from './ask-app.ts';
 import { CommandError, type CommandIo, INSPECT_FOLDER } from './command.ts';
 
 /** The message that starts the work of the child process. */
@@ -19,7 +18,6 @@ export interface Job {
   readonly skip: readonly (readonly [file: string, reason: string])[];
   /** Milliseconds that one file may take to load. */
   readonly loadTimeout: number;
-  readonly question?: Question;
   /** The OpenAPI document. */
   readonly wantsDocument?: true;
   /** The type declarations for front ends. */
@@ -38,8 +36,6 @@ export interface LoadedGroup extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
   readonly operations: readonly ListedOperation[];
-  /** Methods that look like operations, and why they are none. */
-  readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
   /** Set for a strict group, which refuses paths that no operation has: its routes or the service file make it so. */
   readonly strict?: 'routes' | 'service' | undefined;
 }
@@ -48,10 +44,6 @@ export interface LoadedGroup extends GroupLoad {
 export interface InspectedService extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
-  /** The properties that the file sets, each in words such as `access: users`; undefined when it does not load. */
-  readonly properties?: readonly string[];
-  /** Whether the file has `authenticate` but declares no security scheme for users. */
-  readonly lacksSchemes?: boolean;
 }
 
 export interface Inspection {
@@ -59,10 +51,7 @@ export interface Inspection {
   readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly strayErrors: readonly { readonly reason: string; readonly at?: string }[];
-  /** The number of configured identity providers; undefined when their file cannot be read. */
-  readonly providers?: number | undefined;
   // The fields that follow are undefined unless the job asks for them.
-  readonly verdict?: Verdict | undefined;
   readonly document?: OpenApiDocument | undefined;
   readonly declarations?: Declarations | undefined;
 }
@@ -95,7 +84,7 @@ const NO_SECRETS = { sessionKey: undefined, store: undefined, storeKeys: [] };
 export async function inspectFolder(
   settings: Settings,
   io: CommandIo,
-  wanted: Pick<Job, 'question' | 'wantsDocument' | 'wantsTypes'> = {},
+  wanted: Pick<Job, 'wantsDocument' | 'wantsTypes'> = {},
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();

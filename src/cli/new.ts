@@ -1,5 +1,5 @@
 // `gatefold new GROUP` creates a controller to edit. The command never changes an existing file.
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
@@ -37,7 +37,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     throw new CommandError(`Cannot make ${path}: ${reasonOf(error, path)}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
-  const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
+  const controller = { group, file: fileName, path, ok: true, operations };
   const rows = routeTable(docs, basePath, mcp);
   const shadowLines = findShadowed([controller], rows).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
@@ -83,6 +83,8 @@ function reasonOf(error: unknown, path: string): string {
 /** Returns why the new file would conflict with another controller; undefined when it would not. */
 function findConflict(group: string, dir: string): string | undefined {
   const folder = group.includes('/') ? group.slice(0, group.indexOf('/')) : undefined;
+  if (folder !== undefined && lstatSync(join(dir, folder), { throwIfNoEntry: false })?.isSymbolicLink())
+    return `${folder} is a link, and the controllers in a linked folder do not serve`;
   const listing = listControllers(dir, listFolders(dir));
   const fileOfGroup = listing.get(group);
   if (fileOfGroup !== undefined) return `${fileOfGroup} already serves that group`;

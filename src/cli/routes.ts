@@ -65,7 +65,7 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
 }
 
 /** Returns a text such as `data { name, age? }` or `not checked: it has no annotation`. */
-export function contractText(contract: ContractOutline | undefined): string {
+function contractText(contract: ContractOutline | undefined): string {
   const { checked, unchecked } = contract ?? {};
   return [checked, unchecked && `not checked: ${unchecked}`].filter(Boolean).join('; ');
 }

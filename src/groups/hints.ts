@@ -1,8 +1,8 @@
-// Logs files and methods that were probably meant to answer requests but do not: `UserControler.ts`, or a method
+// Logs files and methods that were probably meant to answer requests but do not: `userController.ts`, or a method
 // `find_all`. Without a hint, the author sees only a 404, or a 200 from the
 // operation `index`. A hint is logged once. A hint with a new text is logged again.
 import { describeError, type Log } from '../base/log.ts';
-import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
+import { splitRouteName } from '../base/route-name.ts';
 import type { GroupLoad } from './group-load.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import { type Group, OPERATION_NAME } from './operations.ts';
@@ -31,26 +31,13 @@ function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[
   });
 }
 
+/** Returns the methods that look like operations, and are none because of their form or their name. */
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   return unexposed.flatMap(({ name, reason }) => {
-    const verb = name.toUpperCase();
-    const isRoute = splitRouteName(name) !== undefined;
-    if (reason === 'it is a field and not a method' && (OPERATION_NAME.test(name) || isRoute))
-      return [`${name}: make it a method, ${isRoute ? `'${name}'` : name}() { … }, or private`];
-    if (reason.startsWith('its name is not') && VERB_OPERATIONS.has(verb))
-      return [`${name}: rename it to ${VERB_OPERATIONS.get(verb)} or '${verb}', or begin it with _`];
-    const better = operationNameOf(name);
-    return reason.startsWith('its name is not') && better !== undefined
-      ? [`${name}: rename it to ${better}, or begin it with _`]
-      : [];
+    const isName = OPERATION_NAME.test(name) || splitRouteName(name) !== undefined;
+    const isHint = reason.startsWith('its name is not') || (reason === 'it is a field and not a method' && isName);
+    return isHint ? [`${name}: ${reason}; begin it with _ if it is no operation`] : [];
   });
-}
-
-/** `find_all` and `FindAll` become `findAll`. Returns undefined when no valid name comes out. */
-function operationNameOf(name: string): string | undefined {
-  const camel = name.replace(/[^A-Za-z0-9]+([A-Za-z0-9]?)/g, (_, next: string) => next.toUpperCase());
-  const better = camel.charAt(0).toLowerCase() + camel.slice(1);
-  return OPERATION_NAME.test(better) ? better : undefined;
 }
 
 export interface Hints {
@@ -70,9 +57,8 @@ export function createHints(dir: string, log: Log, needsTools = false): Hints {
         currentKeys.add(key);
         if (!reportedKeys.has(key)) writeLine();
       };
-      for (const { file, reason, onPurpose } of lookAlikes(dir, log, loads)) {
-        if (!onPurpose) reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
-      }
+      for (const { file, reason } of lookAlikes(dir, log, loads))
+        reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       let toolCount = 0;
       for (const { file, hints = [], unchecked = [], tools = 0 } of loads) {
         toolCount += tools;

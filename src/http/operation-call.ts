@@ -36,7 +36,7 @@ export function createCallSteps(options: CallOptions) {
   }
 
   function callOperation(answer: Responder['result']): Step {
-    return (exchange): Outcome => {
+    return function callGuardedOperation(exchange): Outcome {
       const result = callWithInput(exchange);
       if (isThenable(result)) {
         contexts.markAsynchronous(exchange.choice.operation.method);

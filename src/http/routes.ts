@@ -2,7 +2,7 @@
 // to the controllers. If the rows above a row match all its requests, the row is dead, and router.ts refuses the table.
 // The paths are written for the default BASE_PATH, `/api`.
 
-/** The target of a row. For each target, steps.ts has the steps of a request. `gatefold explain` prints the name. */
+/** The target of a row. For each target, steps.ts has the steps of a request. */
 export type RouteTarget =
   | 'gateway.index'
   | 'identity.signin'

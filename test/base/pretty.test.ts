@@ -34,24 +34,13 @@ describe('prettyLine', () => {
     };
     assert.match(show(line), new RegExp(`^${clock}  GET     /api/user +200 +1\\.2 ms  w7EPrzg3j0Uj\\n$`));
     assert.match(show({ ...line, credential: '' }), /1\.2 ms\n$/);
-    const ids = { trace_id: '4bf9', span_id: '00f0' };
-    assert.match(show({ ...line, ...ids }), /w7EPrzg3j0Uj {2}trace_id 4bf9 {2}span_id 00f0\n$/);
-    const failed = {
-      event: 'request-failed',
-      page: 'user',
-      operation: 'index',
-      error_code: 'X',
-      request_id: 'r',
-      ...ids,
-    };
-    assert.match(show(failed), /request r {2}trace_id 4bf9 {2}span_id 00f0\n/);
   });
 
   it('replaces control characters in the fields that a controller logs, and shows any object', () => {
     const said = { event: 'operation-info', message: 'paid', group: 'Order', operation: 'pay', request_id: 'r-1' };
     assert.match(
       show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }),
-      /info {4}paid {2}a\ufffd\[2J b\ufffd\[2J {2}Order\.pay {2}request r-1\n$/,
+      /info {4}operation-info {2}message paid {2}.* {2}request_id r-1 {2}a\ufffd\[2J b\ufffd\[2J\n$/,
     );
     for (const [name, value] of Object.entries({ error: { toString: 1, valueOf: 1 }, error_name: { toString: 1 } }))
       assert.match(show({ ...said, error: 'e', [name]: value }), /"toString":1/, name);
@@ -70,169 +59,81 @@ describe('prettyLine', () => {
       assert.ok(painted(status).includes(`\u001b[${code}m${status}`), String(status));
   });
 
-  it('shows the frames of the controller first in a stack, and hides the frames of Node and Gatefold', () => {
+  it('shows the places of a stack that are in the code of the author, and counts the others', () => {
     const own = modulePath('src/http/app');
-    const stack = [
-      'TypeError: no such user',
+    const places = [
       '    at query (/srv/app/node_modules/db/index.js:1:2)',
       '    at load (file:///srv/app/controllers/UserController.ts:6:9)',
       '    at UserController.index (/srv/app/controllers/UserController.ts:2:20)',
       `    at run (${own}:10:5)`,
       '    at process.processTicksAndRejections (node:internal/process/task_queues:105:5)',
-    ].join('\n');
-    const line = {
-      event: 'request-failed',
-      level: 'error',
-      page: 'user',
-      operation: 'index',
-      error_code: 'INTERNAL_ERROR',
-      request_id: 'r-1',
+    ];
+    const shown = (lines: readonly string[], more: object = {}) => {
+      const error = { error: 'no such user', error_name: 'TypeError', stack: ['TypeError: x', ...lines].join('\n') };
+      return show({ event: 'request-failed', level: 'error', page: 'user', request_id: 'r-1', ...error, ...more });
     };
-    assert.deepEqual(show({ ...line, error: 'no such user', error_name: 'TypeError', stack }).split('\n'), [
-      `${clock}  error   user.index  INTERNAL_ERROR  request r-1`,
+    assert.deepEqual(shown(places, { cause: 'connect ECONNREFUSED' }).split('\n'), [
+      `${clock}  error   request-failed  page user  request_id r-1  cause connect ECONNREFUSED`,
       '          TypeError: no such user',
       '          at load (controllers/UserController.ts:6:9)',
       '          at UserController.index (controllers/UserController.ts:2:20)',
+      '          … and 3 more of Node and packages',
+      '',
+    ]);
+    const [query = '', , , run = '', tick = ''] = places;
+    assert.deepEqual(shown([query, run, tick, tick], { error_name: 'Error' }).split('\n').slice(1), [
+      '          no such user',
       '          at query (node_modules/db/index.js:1:2)',
-      '          … and 2 more of Node and packages',
+      `          ${run.trim()}`,
+      `          ${tick.trim()}`,
+      '          … and 1 more of Node and packages',
       '',
     ]);
+    assert.match(shown([tick], { error: undefined }), /r-1\n {10}at process\.processTicks/);
   });
 
-  it('shows why a group does not load in the event of the group, and not in its failed requests', () => {
-    const why = 'the group has no operations';
-    const event = { event: 'group-not-loadable', level: 'error', file: 'UserController.ts', error: why };
-    assert.deepEqual(show(event).split('\n'), [
-      `${clock}  error   UserController.ts does not load, and answers 500`,
-      '          UserController.ts',
-      `          ${why}`,
-      '',
-    ]);
-    const line = {
-      event: 'request-failed',
-      page: 'user',
-      operation: 'index',
-      error_code: 'GROUP_NOT_LOADABLE',
-      request_id: 'r-1',
-      error: why,
-      cause: 'a cause',
-      stack: 'Error: x\n    at load (/srv/app/controllers/UserController.ts:6:9)',
-    };
-    assert.equal(show(line), `${clock}  error   user.index  GROUP_NOT_LOADABLE  request r-1\n`);
-    assert.equal(show({ ...line, page: '', operation: '' }), `${clock}  error   GROUP_NOT_LOADABLE  request r-1\n`);
-    assert.deepEqual(
-      show({ ...line, error_code: 'INTERNAL_ERROR' })
-        .split('\n')
-        .slice(1),
-      [`          ${why}`, '          because a cause', '          at load (controllers/UserController.ts:6:9)', ''],
-    );
-  });
-
-  it('shows the source of a file that does not load, with a caret at the error', (test) => {
+  it('shows the place and the source line of a mistake, with a caret', (test) => {
     const dir = sourceFile(test, 'export default class UserController {\n  index() {\n\treturn { a: 1 ;\n  }\n}\n');
-    const failure = {
-      group: 'User',
-      file: 'UserController.ts',
-      error: 'SyntaxError: Unexpected token',
-      at: join(dir, 'UserController.ts:3'),
-    };
     const refused = {
       event: 'generation-rejected',
       level: 'error',
-      generation: 2,
       effect: 'generation 1 serves on',
-      ...failure,
+      error: 'SyntaxError: Unexpected token',
+      at: join(dir, 'UserController.ts:3'),
       column: 16,
     };
     assert.deepEqual(show(refused, { ...options, cwd: dir }).split('\n'), [
-      `${clock}  refused generation 1 serves on`,
-      '          UserController.ts:3:16',
+      `${clock}  error   generation-rejected  effect generation 1 serves on`,
       '          SyntaxError: Unexpected token',
-      '            1 │ export default class UserController {',
-      '            2 │   index() {',
-      '          > 3 │  return { a: 1 ;',
-      '              │                ^',
-      '            4 │   }',
+      '          UserController.ts:3:16',
+      '           return { a: 1 ;',
+      '                         ^',
       '',
     ]);
-    // Without a column, the mark is at the beginning of the line. Without a place or a file, no source is shown.
-    const never = show({ event: 'group-not-loadable', ...failure }, { ...options, cwd: dir });
-    assert.match(
-      never,
-      /UserController\.ts does not load, and answers 500\n(?:.*\n)*.*> 3 │ {2}return [^\n]*\n +│ {2}\^\n/,
-    );
-    assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: undefined }), /│/);
-    assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: '/gone:3' }), /│/);
+    // Without a column, the caret is at the beginning of the line. Without a place or a file, no source is shown.
+    assert.match(show({ ...refused, column: undefined }), /UserController\.ts:3\n {11}return [^\n]*\n {11}\^\n/);
+    assert.doesNotMatch(show({ ...refused, at: undefined }), /\^/);
+    assert.match(show({ ...refused, at: '/gone:3' }), /\n {10}\/gone:3:16\n$/);
   });
 
   it('cuts the source to the width of the terminal, and omits a caret beyond the width', (test) => {
     const wide = `\tx = 'a'; a(.b); /* ${'y'.repeat(300)} */ c(.d);`;
     const dir = sourceFile(test, `class A {\n${wide}\n}\n`);
-    const failure = {
-      event: 'group-not-loadable',
-      file: 'UserController.ts',
-      error: 'no',
-      at: join(dir, 'UserController.ts:2'),
-    };
-    const frameOf = (mark: string, columns: number) => {
-      const shown = show({ ...failure, column: wide.indexOf(mark) + 1 }, {
-        ...options,
-        columns: () => columns,
-      } as typeof options);
-      assert.ok(shown.includes(`UserController.ts:2:${wide.indexOf(mark) + 1}\n`));
-      return shown.split('\n').filter((line) => line.includes('│'));
-    };
-    for (const columns of [40, 80, 400]) {
-      const [, source = '', caret = '', ...more] = frameOf('.b', columns);
-      assert.equal(source.length, Math.min(columns, 160 + '          > 2 │ '.length));
-      assert.equal(source[caret.indexOf('^')], '.');
-      assert.equal(more.length, 1);
-      assert.equal(frameOf('.d', columns).length, 3);
-    }
-    const [, source = ''] = frameOf('.b', 3);
-    assert.equal(source, '          > 2 │ ');
-  });
-
-  it('shows the cause of an error, and a stack that a controller logs as an error', () => {
-    const line = { level: 'error', page: 'user', operation: 'index', error_code: 'INTERNAL_ERROR', request_id: 'r-1' };
-    const stack =
-      'Error: query failed\n    at load (/srv/app/controllers/UserController.ts:6:9)\n    at run (node:internal/x:1:2)';
-    assert.deepEqual(
-      show({ event: 'request-failed', ...line, error: 'query failed', cause: 'connect ECONNREFUSED', stack })
+    const failure = { event: 'group-not-loadable', error: 'no', at: join(dir, 'UserController.ts:2') };
+    const linesOf = (mark: string, columns: number | undefined) => {
+      const given = { ...options, columns: () => columns };
+      return show({ ...failure, column: wide.indexOf(mark) + 1 }, given)
         .split('\n')
-        .slice(1),
-      [
-        '          query failed',
-        '          because connect ECONNREFUSED',
-        '          at load (controllers/UserController.ts:6:9)',
-        '          … and 1 more of Node and packages',
-        '',
-      ],
-    );
-    assert.deepEqual(show({ event: 'operation-error', message: 'no', error: stack }).split('\n').slice(1), [
-      '          Error: query failed',
-      '          at load (controllers/UserController.ts:6:9)',
-      '          … and 1 more of Node and packages',
-      '',
-    ]);
-    assert.match(
-      show({ event: 'group-not-loadable', at: '/srv/app/A.ts:2', error: 'A.ts:2: no' }),
-      /\n {10}A\.ts:2\n {10}no\n$/,
-    );
-    assert.match(show({ event: 'x', cause: 'a change' }), /cause a change\n$/);
-  });
-
-  it('shows the cause and the duration of a new generation', () => {
-    const line = { event: 'generation-serving', generation: 2, groups: 1, took_ms: 85 };
-    assert.equal(show({ ...line, cause: 'start' }), `${clock}  live    1 group, in 85 ms\n`);
-    assert.equal(
-      show({ ...line, cause: '/srv/app/controllers/UserController.ts' }),
-      `${clock}  live    controllers/UserController.ts, in 85 ms\n`,
-    );
-    assert.equal(
-      show({ event: 'generation-rejected', error: 'no worker starts', effect: 'generation 1 serves on' }),
-      `${clock}  refused generation 1 serves on\n          no worker starts\n`,
-    );
+        .slice(3, -1);
+    };
+    for (const columns of [40, 80, 400, undefined]) {
+      const [source = '', caret = '', ...more] = linesOf('.b', columns);
+      assert.equal(source.length, Math.min(columns ?? 160, 160));
+      assert.equal(source[caret.indexOf('^')], '.');
+      assert.deepEqual(more, []);
+      assert.equal(linesOf('.d', columns).length, 1);
+    }
+    assert.deepEqual(linesOf('.b', 3), [' '.repeat(10)]);
   });
 
   it('shows any other event with its level, its name and its facts', () => {
@@ -291,7 +192,7 @@ describe('createPrettyWriter', () => {
     writer.write(line);
     writer.flush();
     writer.close();
-    assert.deepEqual(calls, [['write', `${clock}  stopped\n`], ['flush'], ['close']]);
+    assert.deepEqual(calls, [['write', `${clock}  info    stopped\n`], ['flush'], ['close']]);
     assert.deepEqual([writer.droppedLines(), writer.isShared], [3, true]);
   });
 

@@ -103,10 +103,10 @@ it('the service in development prints routes, requests and load errors for peopl
   await until(/ GET {5}\/api\/user +200 +\d+\.\d ms\n/);
   write(dir, 'TestController.js', 'export default class { index() { return {; } }');
   await until(
-    /refused generation \d+ serves on\n.*TestController\.js:1.*\n.*SyntaxError.*\n.*> 1 │ export default.*\n +│ +\^/,
+    /generation-rejected .*generation \d+ serves on\n.*SyntaxError.*\n.*TestController\.js:1.*\n.*export default.*\n +\^/,
   );
   rmSync(join(dir, 'UserController.js'));
   write(dir, 'TestController.js', 'export default class { index() { return {}; } created() { return {}; } }');
-  await until(/live .*\n(?:.*\n)* {2}\+ POST {2}\/api\/test {2}created /);
+  await until(/generation-serving .*\n(?:.*\n)* {2}\+ POST {2}\/api\/test {2}created /);
   await until(/- GET,HEAD {2}\/api\/user {2}index /);
 });

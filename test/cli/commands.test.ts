@@ -16,7 +16,7 @@ import { runGatefold } from '../../src/cli/commands.ts';
 import { CLI, makeProject, runHere, runProcess } from '../support/command-bench.ts';
 import { LOADER } from '../support/own-modules.ts';
 
-const NAMES = ['serve', 'routes', 'explain', 'doctor', 'new', 'credentials'];
+const NAMES = ['serve', 'routes', 'doctor', 'new', 'credentials'];
 const cwd = process.cwd();
 const here = (argv: readonly string[], io: Partial<CommandIo> = {}) => runHere(runGatefold, argv, { cwd, ...io });
 
@@ -82,10 +82,10 @@ describe('gatefold', () => {
 });
 
 describe('docs/COMMANDS.md', () => {
-  test('names every command, and every flag of routes, explain, doctor and new', async () => {
+  test('names every command, and every flag of routes, doctor and new', async () => {
     const text = readFileSync(new URL('../../docs/COMMANDS.md', import.meta.url), 'utf8');
     for (const name of NAMES) assert.ok(text.includes(`gatefold ${name}`), name);
-    for (const name of ['routes', 'explain', 'doctor', 'new']) {
+    for (const name of ['routes', 'doctor', 'new']) {
       const { out } = await here([name, '--help']);
       for (const [flag] of out.matchAll(/^ {2}(--[a-z-]+)/gm)) assert.ok(text.includes(flag.trim()), flag);
     }
@@ -175,15 +175,12 @@ describe('ink', () => {
 describe('gatefold as a process', () => {
   const files = { 'controllers/PlainController.mjs': 'export default {\n  index: () => ({ ok: true }),\n};\n' };
 
-  test('routes, explain, doctor and new print results and return exit codes', async (t) => {
+  test('routes, doctor and new print results and return exit codes', async (t) => {
     const project = makeProject(t, files);
     const routes = await runProcess(['routes'], { cwd: project });
     assert.deepEqual([routes.code, routes.err], [0, '']);
     assert.match(routes.out, /^GET,HEAD +\/api\/plain +index +controllers\/PlainController\.mjs$/m);
     assert.ok(!routes.out.includes('\u001b'));
-    const explain = await runProcess(['explain', 'GET', '/api/plane', '--json'], { cwd: project });
-    assert.equal(explain.code, 1);
-    assert.equal((JSON.parse(explain.out) as { error_code: string }).error_code, 'GROUP_NOT_FOUND');
     const doctor = await runProcess(['doctor'], { cwd: project, env: { PORT: 'x' } });
     assert.equal(doctor.code, 1);
     const made = await runProcess(['new', 'plain'], { cwd: project });

@@ -1,9 +1,18 @@
 // `gatefold deploy` without a machine: its arguments, the files that are copied, and the scripts that a machine runs.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { runGatefold } from '../../src/cli/commands.ts';
 import { releaseName } from '../../src/cli/deploy/folders.ts';
 import { planProject } from '../../src/cli/deploy/project.ts';
@@ -77,6 +86,15 @@ describe('planProject', () => {
       'keys/putty.ppk': '',
       'keys/id_ed25519_sk': '',
       'keys/id_ed25519_sk.pub': '',
+      'config/prod.env': '',
+      'config/secrets.json': '',
+      'config/secret.prod.yaml': '',
+      'config/credentials.json': '',
+      'lib/secrets.ts': '',
+      'lib/secrets.test.mjs': '',
+      'lib/credentials/find.ts': '',
+      'lib/vite.env.d.ts': '',
+      '.htpasswd': '',
       '.netrc': '',
       '.pgpass': '',
       '.git-credentials': '',
@@ -99,6 +117,10 @@ describe('planProject', () => {
       'keys/id_ed25519_sk.pub',
       'controllers/AController.js',
       'lib/a.js',
+      'lib/secrets.ts',
+      'lib/secrets.test.mjs',
+      'lib/credentials/find.ts',
+      'lib/vite.env.d.ts',
       'lib/data/table.js',
       'lib/link.js',
     ];
@@ -106,10 +128,56 @@ describe('planProject', () => {
     assert.equal(planned.bytes, 3 + 4 + '{"name":"@ada/shop"}'.length);
     const leftOut = ['.env', '.env.local', '.env-production', 'lib/.envrc', 'lib/.ENV', 'keys/putty.ppk'];
     leftOut.push('keys/id_ed25519_sk', '.netrc', '.pgpass', '.git-credentials');
-    leftOut.push('config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe');
+    leftOut.push('config/prod.env', 'config/secrets.json', 'config/secret.prod.yaml', 'config/credentials.json');
+    leftOut.push('.htpasswd', 'config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe');
     assert.deepEqual([...planned.leftOut].sort(), leftOut.sort());
     assert.deepEqual([planned.name, planned.controllers, planned.hasTypeScript], ['shop', 'controllers', false]);
   });
+
+  test('leaves out an .npmrc with a token or a password, and sends any other', (t) => {
+    const name = '$'.concat('{NPM_TOKEN}');
+    const texts: [text: string, isSent: boolean][] = [
+      ['//registry.example.com/:_authToken=npm_1', false],
+      ['a=1\n "//registry.example.com/:_authToken" = "npm_1"', false],
+      ['_auth=aGk=', false],
+      ['//r/:_password=x', false],
+      [`//r/:_authToken=a${name}`, false],
+      ['proxy=http://ada:pass@proxy.example.com', false],
+      [`//r/:_authToken=${name}\nlegacy-peer-deps=true`, true],
+      [`//r/:_authToken="${name}"`, true],
+      ['_auth=\n//r/:always-auth=true', true],
+      ['# _authToken=npm_1\n@ada:registry=https://r.example.com/@ada/', true],
+    ];
+    for (const [text, isSent] of texts) {
+      const { files, leftOut } = plan(makeProject(t, { ...PROJECT, 'tools/.npmrc': text }));
+      assert.equal(files.includes('tools/.npmrc'), isSent, text);
+      const remedy = ' (has a token or a password: keep it in ~/.npmrc, here and on the machine)';
+      assert.deepEqual(leftOut, isSent ? [] : [`tools/.npmrc${remedy}`]);
+    }
+  });
+
+  test('names the outermost folders that not everybody can read', (t) => {
+    const files = ['a/x', 'a/b/x', 'ab/x', 'c/d/x', 'e/x', 'f/x'];
+    const root = makeProject(t, { ...PROJECT, ...Object.fromEntries(files.map((path) => [path, ''])) });
+    const modes = { '.': 0o700, 'a/b': 0o700, a: 0o750, ab: 0o711, c: 0o755, 'c/d': 0o754, e: 0o705, f: 0o775 };
+    for (const [folder, mode] of Object.entries(modes)) chmodSync(join(root, folder), mode);
+    assert.deepEqual([...plan(root).closedFolders].sort(), ['a', 'ab', 'c/d']);
+  });
+
+  const latin1 = (root: string, folder: string) => Buffer.from(join(root, folder, 'caf\xe9'), 'latin1');
+  for (const [kind, make] of [
+    ['file', (path: Buffer) => writeFileSync(path, '')],
+    ['folder', (path: Buffer) => mkdirSync(path)],
+  ] as const)
+    test(`refuses a ${kind} whose name is not UTF-8, by name`, (t) => {
+      const root = makeProject(t, PROJECT);
+      try {
+        make(latin1(root, 'lib'));
+      } catch {
+        return t.skip('this file system takes only UTF-8');
+      }
+      assert.throws(() => plan(root), /Cannot deploy .*\/lib\/caf\uFFFD: its name .* is not UTF-8\. Rename it/);
+    });
 
   const locked = (resolved: string, name = 'x', link = false): Record<string, string> => ({
     ...PROJECT,
@@ -155,6 +223,52 @@ describe('planProject', () => {
 
 test('releaseName returns the time in UTC, to the millisecond', () => {
   assert.equal(releaseName(Date.UTC(2026, 10, 22, 21, 35, 0, 7)), '20261122T213500007Z');
+});
+
+describe('the probe and the folders above DIR', () => {
+  const probe = (dir: string): string | undefined => {
+    const command = probeCommand({ dir, gatefoldCopy: '1', setup: true });
+    const { stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    return JSON.parse(stdout.slice(MARK.length)).writableByOthers;
+  };
+  type Change = (top: string) => void;
+  const mode = (path: string, bits: number) => (top: string) => chmodSync(join(top, path), bits);
+  const owner = (path: string, uid: number) => (top: string) => chownSync(join(top, path), uid, 0);
+  const OTHER = 12_345;
+  const rows: [name: string, changes: Change[], reported?: string | undefined, dir?: string][] = [
+    ['nothing', []],
+    ['a folder above that everybody can write', [mode('.', 0o777)], '.'],
+    ['a folder above that its group can write', [mode('srv', 0o775)], 'srv'],
+    ['a folder above like /tmp', [mode('.', 0o1777)]],
+    ['the folder of another user', [owner('srv', OTHER)], 'srv'],
+    ['the folder of another user in one like /tmp', [mode('.', 0o1777), owner('srv', OTHER)], 'srv'],
+    ['the link of another user in one like /tmp', [mode('.', 0o1777), lchown('link')], 'link', 'link/shop'],
+    ['a link to a folder below others', [], undefined, 'link/shop'],
+    ['a link to a folder that everybody can write', [mode('aside/deep', 0o777)], 'link', 'link/shop'],
+    ['a link to a folder below one that everybody can write', [mode('aside', 0o777)], 'aside', 'link/shop'],
+    ['a link to itself', [], undefined, 'loop/shop'],
+  ];
+  function lchown(path: string): Change {
+    return (top) => lchownSync(join(top, path), OTHER, 0);
+  }
+  for (const [name, changes, reported, target = 'srv/shop'] of rows)
+    test(name, (t) => {
+      const top = makeProject(t, { 'srv/.keep': '', 'aside/deep/.keep': '' });
+      symlinkSync('aside/deep', join(top, 'link'));
+      symlinkSync('loop', join(top, 'loop'));
+      try {
+        for (const change of changes) change(top);
+      } catch {
+        return t.skip('only root can give a file away');
+      }
+      assert.equal(probe(join(top, target)), reported === undefined ? undefined : join(top, reported));
+      const isMade = existsSync(join(top, target));
+      assert.equal(
+        isMade,
+        reported === undefined && target !== 'loop/shop',
+        'nothing is made where others can change it',
+      );
+    });
 });
 
 const SHELLS = [['sh'], ['dash'], ['bash'], ['busybox', 'sh']].filter(
@@ -224,20 +338,75 @@ test('readEnvironment refuses an env file that no shell can parse', (t) => {
   assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: line 1 is not what a shell reads$/);
 });
 
-test('runRemote fails when the connection breaks within a line of the answer', async (t) => {
+/** Puts a program in the place of ssh. Returns its folder. */
+function fakeSsh(t: TestContext, text: string): string {
   const bin = makeProject(t);
-  writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nprintf '${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`, {
-    mode: 0o755,
-  });
+  writeFileSync(join(bin, 'ssh'), text, { mode: 0o755 });
   const path = process.env.PATH;
   t.after(() => {
     process.env.PATH = path;
   });
   process.env.PATH = `${bin}:${path}`;
+  return bin;
+}
+
+test('runRemote fails when the connection breaks within a line of the answer', async (t) => {
+  fakeSsh(t, `#!/bin/sh\nprintf '${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`);
   const lines: unknown[] = [];
   const onLine = (line: unknown) => void lines.push(line);
   await assert.rejects(runRemote({ host: 'vm', command: 'true', onLine }), /Cannot reach vm: the connection broke/);
   assert.deepEqual(lines, [{ step: 'a' }]);
+});
+
+test('runRemote ends ssh at once when tar cannot read a file, and names tar', async (t) => {
+  const late = 'setTimeout(() => require("node:fs").writeFileSync(__dirname + "/late", ""), 20_000);';
+  const bin = fakeSsh(t, `#!${process.execPath}\nprocess.stdin.resume();\n${late}\n`);
+  const files = { root: bin, paths: ['package.json', 'missing'] };
+  await assert.rejects(runRemote({ host: 'vm', command: 'true', files, onLine() {} }), /^Error: Cannot read .*: tar: /);
+  assert.equal(existsSync(join(bin, 'late')), false, 'ssh was ended');
+});
+
+test('runRemote cuts a line without an end, and reads the lines after it', async (t) => {
+  const long = '"x".repeat(9 << 20)';
+  const write = `process.stdout.write('${MARK}' + JSON.stringify(${long}) + '\\n${MARK}1\\r\\n${MARK}2');`;
+  fakeSsh(t, `#!${process.execPath}\n${write}\nprocess.stderr.write(${long}); process.exitCode = 3;\n`);
+  const lines: unknown[] = [];
+  const run = runRemote({ host: 'vm', command: 'true', onLine: (line) => void lines.push(line) });
+  await assert.rejects(run, ({ message }: Error) => /^vm: x{2000}$/.test(message));
+  assert.deepEqual(lines, [1, 2]);
+});
+
+describe('deploy ignores lines that are no answer of Gatefold', () => {
+  const machine = '{"node":"24.0.0","dir":"/x","user":"ada","isSetUp":true,"hasGatefoldCopy":true}';
+  const noShell = /^vm: not deployed\. vm:\/x: no POSIX shell answers there$/m;
+  const incomplete = /^vm: not deployed\. vm:\/x: the answer is incomplete$/m;
+  const rows: [lines: string[], message: RegExp][] = [
+    [['null'], noShell],
+    [['5'], noShell],
+    [['[]'], noShell],
+    [['{"node":{"a":1},"dir":["x"],"isSetUp":true,"hasGatefoldCopy":true}'], noShell],
+    [[machine.replace('true', '1')], noShell],
+    [[machine, 'null'], incomplete],
+    [[machine, '{"step":{"a":1}}', '{"result":null}', '{"result":{"state":"serving"}}'], incomplete],
+    [
+      [machine, '{"result":{"state":"__proto__","errors":[],"notes":[],"release":"x","current":"y","before":null}}'],
+      incomplete,
+    ],
+    [
+      [machine, '{"result":{"state":"serving","errors":[1],"notes":[],"release":"x","current":"y","before":null}}'],
+      incomplete,
+    ],
+  ];
+  for (const [lines, message] of rows)
+    test(lines.at(-1) ?? '', async (t) => {
+      const text = lines.map((line) => `${MARK}${line}\n`).join('');
+      fakeSsh(t, `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(text)}); process.stdin.resume();\n`);
+      const project = { cwd: makeProject(t, PROJECT), env: {} };
+      const { code, out, err } = await runHere(runGatefold, ['deploy', 'vm:/x'], project);
+      assert.equal(code, 1);
+      assert.doesNotMatch(err, /object/);
+      assert.match(out, message);
+    });
 });
 
 test('readEnvironment reads the settings of an env file whose commands print text', (t) => {

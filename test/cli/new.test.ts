@@ -137,6 +137,22 @@ describe('new refuses', () => {
     });
   }
 
+  test('a folder that is a link, because its controllers would not serve', async (t) => {
+    const cwd = makeProject(t, { 'elsewhere/.keep': '' });
+    symlinkSync('../elsewhere', join(cwd, 'controllers/lnk'));
+    symlinkSync('../nowhere', join(cwd, 'controllers/dangling'));
+    for (const folder of ['lnk', 'dangling']) {
+      const { code, out, err } = await runHere(run, [`${folder}/order`], { cwd });
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(
+        err,
+        new RegExp(`OrderController\\.ts: ${folder} is a link, and the controllers in a linked folder`),
+      );
+    }
+    assert.deepEqual(readdirSync(join(cwd, 'elsewhere')), ['.keep']);
+    assert.equal(existsSync(join(cwd, 'nowhere')), false);
+  });
+
   const names: [name: string, message: RegExp][] = [
     ['', /"" cannot name a group: a letter, then letters, digits, _ and -/],
     ['../user', /cannot name a group/],

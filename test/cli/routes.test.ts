@@ -18,7 +18,6 @@ const group = (name: string, operations: string[]): LoadedGroup => ({
   path: `/srv/${name}Controller.ts`,
   ok: true,
   operations: operations.map((operation) => ({ name: operation })),
-  unexposed: [],
 });
 const list = (groups: LoadedGroup[], routes?: readonly Route[]) =>
   listRoutes(groups, routes).map(({ methods, except, path, operation }) =>
@@ -218,6 +217,18 @@ test('routes --json prints one value with the files that do not load, whatever t
   assert.equal(json.not_loadable[0]?.file, join(dir, 'BrokenController.mjs'));
   assert.equal(err.trimEnd().split('\n').length, 6);
   assert.match(err, /^gatefold routes: controllers\/BrokenController\.mjs:3 does not load: SyntaxError/m);
+});
+
+test('routes names a service file that does not load once', async (t) => {
+  const cwd = makeProject(t, { 'controllers/service.mjs': 'export default 1;', 'controllers/AController.mjs': '' });
+  const { code, out, err } = await runHere(run, ['--json'], { cwd });
+  assert.equal(code, 1);
+  const { not_loadable: broken } = JSON.parse(out) as { not_loadable: { file: string }[] };
+  assert.deepEqual(
+    broken.map(({ file }) => file),
+    ['service.mjs', 'AController.mjs'].map((name) => join(cwd, 'controllers', name)),
+  );
+  assert.equal(err.match(/service\.mjs.* does not load/g)?.length, 1, err);
 });
 
 test('routes refuses a missing controllers folder', async (t) => {

@@ -1,9 +1,8 @@
-// Contracts in the commands: `routes` and `doctor` report each operation, `explain` reports a request with its body.
+// Contracts in the commands: `routes` and `doctor` report each operation.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { runCommand } from '../../src/cli/command.ts';
 import { command as doctor } from '../../src/cli/doctor.ts';
-import { command as explain } from '../../src/cli/explain.ts';
 import { command as routes } from '../../src/cli/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
@@ -60,34 +59,4 @@ test('doctor reports unchecked data and undocumented results', async () => {
     'index: the result is not documented: Row comes from a package, whose types are not read',
     'red, patch: the data is not checked: its type is unknown or any',
   ]);
-});
-
-describe('explain reports', () => {
-  const rows: [name: string, argv: string[], outcome: string, because: string[]][] = [
-    ['a valid body', ['POST', '/api/user', '--data', '{"name":"Ada","age":36}'], 'called', []],
-    [
-      'a body with mistakes',
-      ['POST', '/api/user?dryRun=x', '--data', '{"age":"old"}'],
-      'refused',
-      ['query /dryRun must be true or false', 'body /name is missing', 'body /age must be a whole number'],
-    ],
-    [
-      'a list in the place of an object',
-      ['POST', '/api/user', '--data', '[]'],
-      'refused',
-      ['body (as a whole) must be an object'],
-    ],
-    ['the operation of a request without a body', ['POST', '/api/user'], 'called', []],
-    ['a query with a mistake', ['GET', '/api/user?page=x'], 'refused', ['query /page must be a whole number']],
-  ];
-  for (const [name, argv, outcome, because] of rows) {
-    test(name, async () => {
-      const { json } = await ask(explain, argv);
-      // The operation is chosen even when its check refuses the request.
-      assert.deepEqual(
-        [json.outcome, json.operation, json.because],
-        [outcome, argv[0] === 'GET' ? 'index' : 'created', because],
-      );
-    });
-  }
 });

@@ -7,6 +7,11 @@ import { createHints } from '../../src/groups/hints.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { createFolder, write } from '../support/folder.ts';
 
+const FIELD = 'it is a field and not a method';
+const NAME = 'its name is not a small letter and then letters and digits';
+const method = (name: string, reason: string, file = 'BookController.ts') =>
+  `warn | method-ignored | ${file} | ${name}: ${reason}; begin it with _ if it is no operation`;
+
 test('an ignored file or method is logged with its cure, once per change', async (t) => {
   const dir = createFolder(t, {
     'userController.mjs': 'export default { index() {} }',
@@ -44,18 +49,16 @@ test('an ignored file or method is logged with its cure, once per change', async
   };
   const loads = await load();
   assert.deepEqual(told(loads).sort(), [
-    'warn | file-ignored | userController.mjs | the name that counts is UserController.mjs',
-    "warn | method-ignored | BookController.ts | DELETE: make it a method, 'DELETE'() { … }, or private",
-    'warn | method-ignored | BookController.ts | FindAll: rename it to findAll, or begin it with _',
-    "warn | method-ignored | BookController.ts | Put: rename it to red or 'PUT', or begin it with _",
-    'warn | method-ignored | BookController.ts | find: make it a method, find() { … }, or private',
-    'warn | method-ignored | BookController.ts | find_all: rename it to findAll, or begin it with _',
-    'warn | method-ignored | BookController.ts | with-dash: rename it to withDash, or begin it with _',
+    'warn | file-ignored | userController.mjs | its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
+    method('DELETE', FIELD),
+    method('FindAll', NAME),
+    method('Put', NAME),
+    method('find', FIELD),
+    method('find_all', NAME),
+    method('with-dash', NAME),
     'warn | operation-unchecked | MadeController.mjs | created: its source is not followed: it is made by code, or comes from a package',
   ]);
   assert.deepEqual(told(loads), []);
   write(dir, 'ShopController.mjs', 'export default class { index() {} sell_it() {} }');
-  assert.deepEqual(told(await load()), [
-    'warn | method-ignored | ShopController.mjs | sell_it: rename it to sellIt, or begin it with _',
-  ]);
+  assert.deepEqual(told(await load()), [method('sell_it', NAME, 'ShopController.mjs')]);
 });

@@ -1,12 +1,12 @@
-// Runs the example of the service file in docs/CONTROLLERS.md, and checks its drawing of the order of a request.
+// Runs the example of the service file in docs/CONTROLLERS.md, and checks the steps of its drawing of a request.
 import assert from 'node:assert/strict';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runCommand } from '../../src/cli/command.ts';
-import { command as explain } from '../../src/cli/explain.ts';
+import type { Caller } from '../../src/http/caller.ts';
 import { startTest, type TestApi } from '../../src/testing.ts';
-import { makeProject, runHere } from '../support/command-bench.ts';
+import { makeProject } from '../support/command-bench.ts';
+import { GATEFOLD, type Service, startService } from '../support/service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const TEXT = readFileSync(join(ROOT, 'docs/CONTROLLERS.md'), 'utf8');
@@ -68,25 +68,80 @@ describe('the service file of docs/CONTROLLERS.md', () => {
   });
 });
 
-test('the drawing in docs/CONTROLLERS.md has the steps that gatefold explain prints', async (t) => {
-  const service = `import { defineService } from 'gatefold';
-    export default defineService({ cors: { origins: ['https://a.example'], credentials: true } });`;
-  const controller = `export default class { 'POST'(data: { n: number }) { return data; } }`;
-  const cwd = makeProject(t, {
-    'controllers/service.ts': service,
-    'controllers/ThingController.ts': controller,
-    'node_modules/.keep': '',
-  });
-  symlinkSync(ROOT, join(cwd, 'node_modules/gatefold'));
-  const argv = ['POST', '/api/thing', '--data', '{"n":"text"}'];
-  const { out } = await runHere((given, io) => runCommand(explain, given, io), argv, { cwd });
-  const [, last = '', earlier = ''] = /^ {2}step +(\w+), after (.*)$/m.exec(out) ?? [];
-  const named = [...earlier.split(', '), last];
+describe('in development, a refusal has the step of docs/CONTROLLERS.md at which the request ended', () => {
+  const controllers = {
+    'service.mjs': `import { defineService } from '${GATEFOLD}';
+      export default defineService({
+        cors: { origins: ['https://a.example'], credentials: true },
+        authenticate: ({ cookies }) => (cookies.user === 'ann' ? { id: 'ann' } : undefined),
+        keyHeader: 'X-Key',
+      });`,
+    'ThingController.ts': `import { HttpError } from '${GATEFOLD}';
+      export default class {
+        static operations = { index: { access: 'user' }, pay: { limit: '1/h' } };
+        index() {}
+        created(data: { n: number }) { throw new HttpError(409, 'TAKEN', 'It is taken', { cause: new Error('a twin') }); }
+        async deleted() { throw new HttpError(404, 'NO_THING', 'There is none'); }
+        pay() {}
+      }`,
+  };
+  const row = { application: { id: 'app', name: 'App', scopes: [] }, handler: undefined, groups: '*' as const };
+  const identify = (authorization: string): Caller => {
+    if (!authorization.startsWith('Bearer ')) return { kind: 'foreign' };
+    if (authorization === 'Bearer dead') return { kind: 'refused', reason: 'its row is revoked' };
+    return { kind: 'row', row: { ...row, methods: new Set(['GET']) } };
+  };
+  const post = (body: string, headers: Record<string, string> = {}): RequestInit => {
+    return { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } };
+  };
+  const rows: [step: string, status: number, path: string, init?: RequestInit, error?: string][] = [
+    ['request', 400, '/api/%zz'],
+    ['row', 404, '/other'],
+    ['origin', 403, '/api/thing', post('{"n":1}', { origin: 'https://evil.example', cookie: 'user=ann' })],
+    ['key', 401, '/api/thing', { headers: { authorization: 'Bearer dead' } }, 'its row is revoked'],
+    ['rights', 405, '/api/thing', post('{"n":1}', { authorization: 'Bearer app' })],
+    ['group and operation', 404, '/api/nothing'],
+    ['access', 401, '/api/thing'],
+    ['limit', 429, '/api/thing/pay'],
+    ['body', 400, '/api/thing', post('{')],
+    ['types', 422, '/api/thing', post('{}')],
+    ['operation', 409, '/api/thing', post('{"n":1}'), 'a twin'],
+    ['operation', 404, '/api/thing', { method: 'DELETE' }],
+  ];
   const [, drawing = ''] = /## The order of a request\n[\s\S]*?```\n([\s\S]*?)```/.exec(TEXT) ?? [];
   const drawn = Array.from(drawing.matchAll(/^(\w[\w ]*?) {2,}/gm), ([, name = '']) => name);
-  assert.deepEqual(
-    named,
-    drawn.slice(0, drawn.indexOf('_before')).filter((name) => name !== 'authenticate'),
-    out,
-  );
+  const start = (settings: Record<string, string>) =>
+    startService({ controllers, settings, parts: { credentials: { identify } } });
+  const endOf = async (service: Service, path: string, init?: RequestInit) => {
+    const answer = await fetch(`${service.url}${path}`, init);
+    const text = await answer.text();
+    return { status: answer.status, detail: text === '' ? undefined : JSON.parse(text).detail };
+  };
+
+  let service: Service;
+  before(async () => {
+    service = await start({ NODE_ENV: 'development' });
+    await fetch(`${service.url}/api/thing/pay`);
+  });
+  after(() => service.close());
+  for (const [step, status, path, init, error] of rows)
+    test(`${init?.method ?? 'GET'} ${path} ends at the step ${step}`, async () => {
+      const expected = error === undefined ? { step } : { step, error };
+      assert.deepEqual(await endOf(service, path, init), { status, detail: expected });
+      assert.ok(drawn.includes(step));
+    });
+
+  test('also for the rate of the address', async (t) => {
+    const limited = await start({ NODE_ENV: 'development', RATE_LIMIT: '1/h' });
+    t.after(limited.close);
+    await endOf(limited, '/api/nothing');
+    assert.deepEqual(await endOf(limited, '/api/nothing'), { status: 429, detail: { step: 'rate' } });
+  });
+
+  test('and in production, it has none', async (t) => {
+    const production = await start({});
+    t.after(production.close);
+    for (const [, status, path, init] of rows)
+      if (status !== 429) assert.deepEqual(await endOf(production, path, init), { status, detail: undefined }, path);
+  });
 });

@@ -95,6 +95,9 @@ describe('gatefold deploy to unusual machines', { skip: NO_SSH }, () => {
     writeFiles(project, valueFiles(0));
     mkdirSync(join(project, 'real'));
     writeFileSync(join(project, 'real/x'), '');
+    writeFiles(project, { 'config/prod.json': '{}', 'closed/x': '' });
+    chmodSync(join(project, 'config/prod.json'), 0o600);
+    chmodSync(join(project, 'closed'), 0o700);
     symlinkSync('real', join(project, 'a link'));
     const setUp = () => deploy(machine, project, ['--setup', `vm1:${dir}`]);
     const first = await setUp();
@@ -105,11 +108,20 @@ describe('gatefold deploy to unusual machines', { skip: NO_SSH }, () => {
     for (const name of names) assert.equal(readFileSync(join(dir, 'current', name), 'utf8'), name);
     const modes = () => ['.', 'env', 'run', 'data'].map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8));
     assert.deepEqual(modes(), ['755', '640', '755', '700']);
+    const closed = () =>
+      ['config', 'config/prod.json', 'closed', 'closed/x'].map((path) => {
+        const { mode, gid } = statSync(join(dir, 'current', path));
+        return `${(mode & 0o777).toString(8)}${gid === 12_345 ? ' group' : ''}`;
+      });
+    assert.deepEqual(closed(), ['755', '600', '700', '644'], 'nobody else can read what is closed in the project');
+    if (process.getuid?.() === 0) chownSync(join(dir, 'data'), 12_345, 12_345);
     writeFileSync(join(dir, 'env'), 'PORT=1\n');
     writeFileSync(join(dir, 'run'), '#!/bin/sh\n# mine\n');
     const second = await setUp();
     assert.equal(second.code, 0, second.out + second.err);
     assert.doesNotMatch(second.out, /Made /);
+    if (process.getuid?.() === 0)
+      assert.deepEqual(closed(), ['755', '640 group', '750 group', '644'], 'the user of the service can read it');
     assert.deepEqual(modes(), ['755', '640', '755', '700']);
     assert.equal(readFileSync(join(dir, 'env'), 'utf8'), 'PORT=1\n');
     assert.match(readFileSync(join(dir, 'run'), 'utf8'), /mine/);

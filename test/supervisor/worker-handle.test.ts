@@ -223,7 +223,7 @@ describe('a worker process', () => {
   });
 
   it('blames no file that had vanished before its import', async () => {
-    const { worker, serve, say, die, log } = create();
+    const { serve, say, die, log } = create();
     await serve();
     say({ kind: 'loading', file: 'GoneController.js' });
     say({ kind: 'imported', group: 'Gone', load: undefined, files: [] });

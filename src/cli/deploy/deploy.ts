@@ -7,9 +7,9 @@ import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
 import { releaseName } from './folders.ts';
-import type { Order, Reply, Result } from './order.ts';
+import { type Order, type Result, readReply } from './order.ts';
 import { type Project, planProject, withSlashes } from './project.ts';
-import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
+import { isMachine, type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
 import { type Files, quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
 
@@ -90,7 +90,8 @@ async function deployTo(
     if (files !== undefined) await report(`${project.files.length} files, ${project.bytes} bytes`);
     let result: Result | undefined;
     const onLine = (line: unknown) => {
-      const reply = line as Reply;
+      const reply = readReply(line);
+      if (reply === undefined) return;
       if ('step' in reply) void report(reply.step);
       else result ??= reply.result;
     };
@@ -107,7 +108,7 @@ async function deployTo(
 async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: OrderForAll): Promise<Machine> {
   let machine: Machine | undefined;
   const onLine = (line: unknown) => {
-    machine = line as Machine;
+    if (isMachine(line)) machine = line;
   };
   await runRemote({ host, command: probeCommand({ dir, gatefoldCopy, setup }), onLine });
   if (machine === undefined) throw new CommandError(`${name}: no POSIX shell answers there`);
@@ -124,7 +125,7 @@ async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: Order
   const { writableByOthers } = machine;
   if (writableByOthers !== undefined)
     throw new CommandError(
-      `${name}: others than ${machine.user} can change ${writableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(writableByOthers)} && chmod go-w ${quote(writableByOthers)}`,
+      `${name}: others than ${machine.user} can change ${writableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, to another folder, or run there: chown ${machine.user} ${quote(writableByOthers)} && chmod go-w ${quote(writableByOthers)}`,
     );
   if (!machine.isSetUp && !setup)
     throw new CommandError(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);

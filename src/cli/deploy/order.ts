@@ -1,11 +1,12 @@
 // The order that the deploying machine sends, and the answer of the target machine. Both run the same Gatefold, because
 // the deployment copies its own to the target.
+import { isObject } from '../../base/values.ts';
 import type { Project } from './project.ts';
 
 /** `gatefold deploy-on-machine ORDER`, with an order as JSON, is the process on the target machine. */
 export const DEPLOY_ON_MACHINE = 'deploy-on-machine';
 
-export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeScript' | 'bytes'> {
+export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeScript' | 'bytes' | 'closedFolders'> {
   /** `back` makes no release: the release before the current one serves again. */
   readonly action: 'release' | 'back';
   /** The folder of the project on the target machine, as an absolute path. */
@@ -42,4 +43,19 @@ export interface Result {
   readonly errors: readonly string[];
   /** Lines for people. */
   readonly notes: readonly string[];
+}
+
+/** Returns undefined for anything else than a reply, because a machine can print any JSON. */
+export function readReply(value: unknown): Reply | undefined {
+  if (!isObject(value)) return undefined;
+  if (typeof value.step === 'string') return { step: value.step };
+  return isResult(value.result) ? { result: value.result } : undefined;
+}
+
+function isResult(value: unknown): value is Result {
+  if (!isObject(value)) return false;
+  const { release, before, state, current, errors, notes } = value;
+  const areTexts = (list: unknown) => Array.isArray(list) && list.every((item) => typeof item === 'string');
+  const isKnown = state === 'serving' || state === 'unstarted' || state === 'failed';
+  return isKnown && areTexts([release, current, before ?? '']) && areTexts(errors) && areTexts(notes);
 }

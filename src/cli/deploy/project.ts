@@ -3,7 +3,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpat
 import { basename, isAbsolute, join, relative, sep } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Settings } from '../../base/settings.ts';
-import { readSource } from '../../base/source-file.ts';
+import { readSource, readSourceOrEmpty } from '../../base/source-file.ts';
 import type { Fields } from '../../base/values.ts';
 import { CommandError } from '../command.ts';
 import { listOrRefuse } from '../inspection.ts';
@@ -18,8 +18,10 @@ export interface Project {
   readonly files: readonly string[];
   /** The sum of the sizes of all files to send, in bytes. Links do not count. */
   readonly bytes: number;
-  /** Files that are not sent, although the service might need them, such as `.env`. */
+  /** Files that are not sent, although the service might need them, such as `.env`. A remedy can follow the name. */
   readonly leftOut: readonly string[];
+  /** The outermost folders that not everybody can read, relative to the root. The mode of a file travels with it. */
+  readonly closedFolders: readonly string[];
   /** Whether a controller is a TypeScript file. */
   readonly hasTypeScript: boolean;
 }
@@ -30,9 +32,22 @@ export const RELEASE_NOTE = '.gatefold-release.json';
 const SKIPPED_NAMES = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store']);
 /** Folders of keys, credentials and certificates at the top of a project. They are not reported as left out. */
 const SECRET_FOLDERS = ['data', 'tls'];
-/** Files that may have passwords or private keys. */
-const SECRET_FILE =
-  /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
+/** Files that may have passwords or private keys. A program such as `secrets.ts` is none of them. */
+const SECRET_FILE = new RegExp(
+  [
+    /^\.env|\.env$/,
+    /^\.(?:netrc|pgpass|git-credentials|htpasswd)$/,
+    /^(?:secrets?|credentials?)\.(?!(?:.*\.)?(?:[cm]?[jt]sx?|html?|css|svg|png|md|map)$)/,
+    /\.(?:pem|key|p12|pfx|jks|keystore|ppk)$/,
+    /^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'i',
+);
+/** A line of `.npmrc` with a token, a password or a key that is not `${NAME}`, or with a URL that has a password. */
+const NPM_SECRET =
+  /^[^#;=\n]*(?:_auth|_authToken|_password|\bkey)["' \t]*=[ \t]*(?!["']?\$\{[^}]+\}["']?\s*$)\S|:\/\/[^/\s]*@/im;
 const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 
 /** @throws CommandError when the project cannot work on another machine */
@@ -47,7 +62,7 @@ export function planProject(
   if (isOutside(controllers) || controllers === '')
     throw new CommandError(`Cannot deploy ${controllersDir}: the controllers folder is not inside of ${root}`);
   const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
-  const plan: Plan = { files: [], leftOut: [], bytes: 0 };
+  const plan: Plan = { files: [], leftOut: [], closedFolders: [], bytes: 0 };
   collect(root, '', secretPaths, plan);
   checkPackages(root, manifest);
   return {
@@ -59,7 +74,7 @@ export function planProject(
   };
 }
 
-type Plan = { files: string[]; leftOut: string[]; bytes: number };
+type Plan = { files: string[]; leftOut: string[]; closedFolders: string[]; bytes: number };
 
 /** Adds the files below a folder to the plan. @param folder relative to the root; empty for the root itself */
 function collect(root: string, folder: string, secretPaths: ReadonlySet<string | undefined>, plan: Plan): void {
@@ -68,15 +83,32 @@ function collect(root: string, folder: string, secretPaths: ReadonlySet<string |
     const fullPath = join(root, path);
     if (SKIPPED_NAMES.has(entry.name) || secretPaths.has(fullPath)) continue;
     if (SECRET_FILE.test(entry.name)) plan.leftOut.push(withSlashes(path));
-    else if (/\p{Cc}/u.test(entry.name))
-      throw new CommandError(`Cannot deploy ${fullPath}: its name has a control character`);
-    else if (entry.isDirectory()) collect(root, path, secretPaths, plan);
-    else if (entry.isSymbolicLink()) (isUsableLink(root, fullPath) ? plan.files : plan.leftOut).push(withSlashes(path));
+    else if (entry.name === '.npmrc' && NPM_SECRET.test(readSourceOrEmpty(fullPath)))
+      plan.leftOut.push(
+        `${withSlashes(path)} (has a token or a password: keep it in ~/.npmrc, here and on the machine)`,
+      );
+    // Node reads a byte that is not UTF-8 as this character, and then finds no such file.
+    else if (/[\p{Cc}\uFFFD]/u.test(entry.name))
+      throw new CommandError(`Cannot deploy ${fullPath}: its name has a control character or is not UTF-8. Rename it`);
+    else if (entry.isDirectory()) {
+      if (isClosed(fullPath) && !isBelow(path, plan.closedFolders.at(-1))) plan.closedFolders.push(withSlashes(path));
+      collect(root, path, secretPaths, plan);
+    } else if (entry.isSymbolicLink())
+      (isUsableLink(root, fullPath) ? plan.files : plan.leftOut).push(withSlashes(path));
     else if (entry.isFile()) {
       plan.files.push(withSlashes(path));
       plan.bytes += lstatSync(fullPath).size;
     } else plan.leftOut.push(withSlashes(path));
   }
+}
+
+/** Returns whether some user cannot read the files of a folder. Windows has no such modes. */
+function isClosed(folder: string): boolean {
+  return process.platform !== 'win32' && (lstatSync(folder).mode & 0o005) !== 0o005;
+}
+
+function isBelow(path: string, folder: string | undefined): boolean {
+  return folder !== undefined && withSlashes(path).startsWith(`${folder}/`);
 }
 
 /**

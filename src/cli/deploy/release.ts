@@ -4,6 +4,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   constants,
   cpSync,
   existsSync,
@@ -15,12 +16,12 @@ import {
   statfsSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import type { Readable } from 'node:stream';
-import { errorCode } from '../../base/failure.ts';
+import { describeFailure, errorCode } from '../../base/failure.ts';
 import { type ReleaseNote, readNote, releasePath } from './folders.ts';
 import type { Order } from './order.ts';
-import { manifestField, npmLockOf, RELEASE_NOTE } from './project.ts';
+import { manifestField, npmLockOf, RELEASE_NOTE, withSlashes } from './project.ts';
 
 export interface ReleaseOptions {
   readonly order: Order;
@@ -28,19 +29,23 @@ export interface ReleaseOptions {
   readonly before: string | undefined;
   /** The environment of the service. */
   readonly env: NodeJS.ProcessEnv;
+  /** The group of the service; undefined when this user runs the service. */
+  readonly group: number | undefined;
   /** @throws Error when the connection is lost */
   readonly report: (step: string) => Promise<void>;
 }
 
 /** @throws Error with a message of one line. A release that failed never has its final name. */
-export async function makeRelease({ order, before, env, report }: ReleaseOptions): Promise<void> {
+export async function makeRelease({ order, before, env, group, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.releaseName);
   // A name with a dot marks an incomplete folder, which the next deployment removes.
   const draft = join(dirname(path), `.${order.releaseName}.part`);
   if (existsSync(path)) throw new Error(`${path} exists already`);
-  mkdirSync(draft);
+  // Nobody else can read a file until it has its mode.
+  mkdirSync(draft, { mode: 0o700 });
   await extract(process.stdin, draft);
-  setModesAndCount(draft, order);
+  setModesAndCount(draft, order, group);
+  chmodSync(draft, 0o755);
   const packages = await installPackages(draft, { order, before, env, report });
   if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
     await report('npm run predeploy');
@@ -93,25 +98,43 @@ export function isDiskFull(folder: string): boolean {
 const MIN_FREE_SPACE = 64 * 1024;
 
 /**
- * Sets the modes of all files, so that the account that runs the service can read them, and counts the files.
+ * Sets the modes of all files and folders, and counts the files. The account that runs the service can read all of
+ * them. Other users can read what everybody could read in the project.
  *
- * @throws Error when a file or a part of a file has not arrived
+ * @param group the group of the service; undefined when this user runs the service
+ * @throws Error when a file or a part of a file has not arrived, or when this user may not set the group
  */
-function setModesAndCount(folder: string, { fileCount, bytes }: Order): void {
+export function setModesAndCount(
+  folder: string,
+  { fileCount, bytes, closedFolders }: Pick<Order, 'fileCount' | 'bytes' | 'closedFolders'>,
+  group: number | undefined,
+): void {
+  const closed = new Set(closedFolders);
   let count = 0;
   let size = 0;
-  chmodSync(folder, 0o755);
   for (const { path, stat } of walk(folder)) {
-    if (stat.isSymbolicLink()) count++;
-    else if (stat.isDirectory()) chmodSync(path, 0o755);
-    else {
-      count++;
-      size += stat.size;
-      chmodSync(path, (stat.mode & 0o100) === 0 ? 0o644 : 0o755);
-    }
+    const isFolder = stat.isDirectory();
+    if (!isFolder) count++;
+    if (stat.isSymbolicLink()) continue;
+    if (!isFolder) size += stat.size;
+    const mode = isFolder || (stat.mode & 0o100) !== 0 ? 0o755 : 0o644;
+    const isClosed = isFolder ? closed.has(withSlashes(relative(folder, path))) : (stat.mode & 0o004) === 0;
+    if (isClosed && group !== undefined) setGroup(path, group);
+    chmodSync(path, !isClosed ? mode : group === undefined ? mode & 0o700 : mode & 0o750);
   }
   if (count !== fileCount || size !== bytes)
     throw new Error(`The stream was cut: ${count} of ${fileCount} files, ${size} of ${bytes} bytes have arrived`);
+}
+
+/** @throws Error when this user is neither root nor a member of the group */
+function setGroup(path: string, group: number): void {
+  try {
+    chownSync(path, -1, group);
+  } catch (error) {
+    throw new Error(
+      `The service could not read ${basename(path)}, which is not for everybody: deploy as the user of the service, or as root (${describeFailure(error)})`,
+    );
+  }
 }
 
 /** Follows no links. */
@@ -127,7 +150,10 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
 /**
  * Installs the packages, or copies those of the previous release. Returns the field `packages` of the release's note.
  */
-async function installPackages(draft: string, { order, before, env, report }: ReleaseOptions): Promise<string> {
+async function installPackages(
+  draft: string,
+  { order, before, env, report }: Omit<ReleaseOptions, 'group'>,
+): Promise<string> {
   const { dir, hasTypeScript } = order;
   const needsTsx = hasTypeScript && !process.features.typescript;
   const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');

@@ -1,5 +1,6 @@
 // The commands that a deployment runs on the target machine, as texts for sh. `probeCommand` reports the state of the
 // machine, `receiveCommand` brings a copy of Gatefold, and `orderCommand` runs machine.ts in that copy.
+import { isObject } from '../../base/values.ts';
 import { DEPLOY_ON_MACHINE, type Order } from './order.ts';
 import { MARK, quote } from './ssh.ts';
 
@@ -21,26 +22,50 @@ export interface Machine {
   readonly user: string;
 }
 
+/** Returns whether a line of JSON is the answer of PROBE_SCRIPT, because a machine can print any JSON. */
+export function isMachine(value: unknown): value is Machine {
+  if (!isObject(value)) return false;
+  const { node, dir, user, isSetUp, hasGatefoldCopy, refusal = '', writableByOthers = '' } = value;
+  if (node === null) return true;
+  const areFlags = [isSetUp, hasGatefoldCopy].every((flag) => typeof flag === 'boolean');
+  return areFlags && [node, dir, user, refusal, writableByOthers].every((text) => typeof text === 'string');
+}
+
 /**
  * Prints a Machine. The syntax is old, because the Node there may be too old for Gatefold. The number 18 is octal 022:
- * the write permissions of group and others.
+ * the write permissions of group and others; 512 is the sticky bit, with which only an owner can replace a file.
  */
 const PROBE_SCRIPT = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
 var answer = { node: process.versions.node, dir: dir, user: require("os").userInfo().username };
 var copies = path.join(dir, "runtime");
 process.umask(18);
+var me = process.getuid && process.getuid();
+function isOurs(stat) { return stat.uid === 0 || stat.uid === me; }
+function refuse(file) { answer.writableByOthers = answer.writableByOthers || file; }
+function checkAbove(file) {
+  var folder = path.dirname(file), above, entry;
+  if (folder === file || me === undefined) return;
+  checkAbove(folder);
+  try { above = fs.statSync(folder); } catch (error) { return; }
+  var isOpen = (above.mode & 18) !== 0;
+  if (!isOurs(above) || (isOpen && (above.mode & 512) === 0)) refuse(folder);
+  try { entry = fs.lstatSync(file); fs.statSync(file); } catch (error) { return; }
+  if (isOpen && !isOurs(entry)) refuse(file);
+  if (entry.isSymbolicLink()) checkAbove(path.resolve(fs.realpathSync(folder), fs.readlinkSync(file)));
+}
+checkAbove(dir);
 try {
-  if (order.setup) fs.mkdirSync(copies, { recursive: true });
+  if (order.setup && !answer.writableByOthers) fs.mkdirSync(copies, { recursive: true });
   if (fs.existsSync(copies)) fs.accessSync(copies, fs.constants.W_OK);
 } catch (error) {
   answer.refusal = error.code;
 }
+checkAbove(dir);
 ["", "env", "run", "restart", "releases", "runtime"].forEach(function (name) {
-  var file = path.join(dir, name), me = process.getuid && process.getuid(), stat;
+  var file = path.join(dir, name), stat;
   try { stat = fs.statSync(file); } catch (error) { return; }
-  var isOthers = stat.uid !== 0 && stat.uid !== me;
-  if (me !== undefined && ((stat.mode & 18) !== 0 || isOthers)) answer.writableByOthers = file;
+  if (me !== undefined && ((stat.mode & 18) !== 0 || !isOurs(stat))) refuse(file);
 });
 answer.isSetUp = fs.existsSync(path.join(dir, "run"));
 answer.hasGatefoldCopy = fs.existsSync(path.join(copies, order.gatefoldCopy, "package.json"));

@@ -41,6 +41,15 @@ export function readRecord(dataDir: string): GenerationRecord | undefined {
   }
 }
 
+/**
+ * Returns the group that the data folder has, so that the service can read files of this user. Returns undefined when
+ * this user also owns the data folder, and so runs the service.
+ */
+export function serviceGroup(dir: string, dataDir: string): number | undefined {
+  const [stat] = [dataDir, join(dir, 'data')].flatMap((path) => statSync(path, { throwIfNoEntry: false }) ?? []);
+  return stat === undefined || stat.uid === process.geteuid?.() ? undefined : stat.gid;
+}
+
 /** Returns whether the process that wrote a record still runs. */
 export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
   return record !== undefined && record.state !== 'stopped' && isAlive(record.pid);

@@ -1,6 +1,6 @@
 // Runs a command on another machine by the program ssh, and sends files to the command by the program tar.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { CommandError } from '../command.ts';
 
 /** The start of each line of an answer. Other lines, which a login shell may print, are ignored. */
@@ -31,13 +31,16 @@ const SSH_OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=
 const SSH_FAILED = 255;
 /** The number of the latest lines of standard error that are kept for an error message. */
 const MAX_ERROR_LINES = 200;
+/** Characters of one line. The rest of a line is dropped, because a line without an end would fill the memory. */
+const MAX_ERROR_LINE = 2000;
+const MAX_ANSWER_LINE = 8 * 1024 * 1024;
 
 /** @throws CommandError with the reason, when ssh, the command or tar fails */
 export async function runRemote({ host, command, files, onLine }: RemoteCommand): Promise<void> {
   const args = [...SSH_OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
   const ssh = spawn('ssh', args);
   const errorLines = collectErrorLines(ssh);
-  createInterface(ssh.stdout).on('line', (line) => {
+  readLines(ssh.stdout, MAX_ANSWER_LINE, (line) => {
     const value = line.startsWith(MARK) ? parseOrIgnore(line.slice(MARK.length)) : undefined;
     if (value !== undefined) onLine(value);
   });
@@ -54,7 +57,22 @@ export async function runRemote({ host, command, files, onLine }: RemoteCommand)
   throw new CommandError(`${host}: ${errorLines.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
 }
 
-/** Parses JSON. Returns undefined for the last line of a lost connection, which can be incomplete. */
+/** Calls `onLine` with each line. A line beyond `maxLength` is cut there. */
+function readLines(stream: Readable, maxLength: number, onLine: (line: string) => void): void {
+  let line = '';
+  stream.setEncoding('utf8').on('data', (text: string) => {
+    for (const [i, part] of text.split('\n').entries()) {
+      if (i > 0) {
+        onLine(line);
+        line = '';
+      }
+      line += part.slice(0, maxLength - line.length);
+    }
+  });
+  stream.once('end', () => onLine(line));
+}
+
+/** Parses JSON. Returns undefined for a line that was cut, as the last one of a lost connection can be. */
 function parseOrIgnore(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -107,7 +125,7 @@ function exitOf(child: ChildProcessWithoutNullStreams, program: string): Promise
 /** Returns a list that gets the lines of standard error, while the process prints them. */
 function collectErrorLines({ stderr }: ChildProcessWithoutNullStreams): string[] {
   const lines: string[] = [];
-  createInterface(stderr).on('line', (line) => {
+  readLines(stderr, MAX_ERROR_LINE, (line) => {
     if (line.trim() !== '') lines.push(line.trim());
     if (lines.length > MAX_ERROR_LINES) lines.shift();
   });

@@ -7,6 +7,7 @@ import { servingPage } from '../../base/page-name.ts';
 import type { ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
 import { failEvent } from '../request-event.ts';
+import { stepOf } from '../step-name.ts';
 import { type HeaderSet, NO_STORE } from './answer-headers.ts';
 import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
@@ -30,8 +31,7 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     const { status } = error;
     const errorHeaders =
       error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
-    const detail =
-      showsCauses && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+    const detail = showsCauses ? { step: stepOf(exchange), ...causeFacts(error) } : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
@@ -67,6 +67,13 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
       format = formatError && createErrorFormat(formatError, log);
     },
   };
+}
+
+/** Returns the error that caused a refusal, with its stack if the refusal is a 5xx. */
+function causeFacts({ status, cause }: HttpError): object {
+  if (cause === undefined) return {};
+  const facts = describeError(cause);
+  return status >= 500 ? facts : { error: facts.error };
 }
 
 export function requestFacts(exchange: Exchange) {

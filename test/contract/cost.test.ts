@@ -9,6 +9,7 @@ import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
 const LIMIT_MS = 5000;
+const EMAIL = '/** @pattern ^[^@]+@[^@]+\\.[^@]+$ */\ntype T = string;';
 
 function checkOf(source: string): (data: unknown) => string | undefined {
   const problemsIn = problemsOf(source);
@@ -132,9 +133,22 @@ describe('the check has a bound for', () => {
       'is too long for its pattern',
     ],
     [
-      '1,000 texts for a pattern with two repetitions',
+      'the pattern of the documentation and 547 characters',
+      EMAIL,
+      () => '@'.repeat(547),
+      'is too long for its pattern',
+    ],
+    ['the pattern of the documentation and 546 characters', EMAIL, () => `a@${'.'.repeat(544)}`, undefined],
+    [
+      '99 texts for a pattern with two repetitions',
       'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
-      () => Array.from({ length: 1000 }, () => '@'.repeat(1000)),
+      () => Array.from({ length: 99 }, () => '@'.repeat(99)),
+      undefined,
+    ],
+    [
+      '101 texts for a pattern with two repetitions',
+      'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
+      () => Array.from({ length: 101 }, () => '@'.repeat(99)),
       'exceeds the limit of pattern matching for one request',
     ],
     [
@@ -166,6 +180,26 @@ describe('the check has a bound for', () => {
       assert.ok(performance.now() - from < LIMIT_MS);
     });
   }
+
+  test('the patterns of all parts of a request together', () => {
+    const pattern = { type: 'object', properties: { a: { type: 'array', items: { type: 'string', pattern: 'a+a' } } } };
+    const check = createRequestCheck({
+      data: pattern,
+      dataIsOptional: false,
+      query: pattern,
+      path: undefined,
+      compilers: createCompilers({}),
+      librarySchemas: { queryAsData: 'never' },
+    });
+    const half = { a: Array.from({ length: 40 }, () => 'a'.repeat(99)) };
+    const problemsOf = (data: unknown) => check?.({ data, query: half, path: undefined }, 'body', 'POST');
+    assert.equal(problemsOf({ a: [] }), undefined);
+    const [problem] = problemsOf(half) as readonly Problem[];
+    assert.deepEqual(
+      [problem?.in, problem?.message],
+      ['body', 'exceeds the limit of pattern matching for one request'],
+    );
+  });
 
   test('the pointers of mistakes cut long keys and deep paths', () => {
     const check = problemsOf('type T = { [name: string]: number[] | T };');

@@ -448,7 +448,7 @@ describe('the server refuses a controller file with', () => {
     [
       'a pattern with bounded repetitions in a bounded one',
       operation('A', 'interface A {\n  /** @pattern ^(?:[a-z0-9]{1,10}-?){1,10}$ */\n  a: string }'),
-      /let each round begin or end with a character that nothing else in it can match, like \(\?:-\[a-z\]\+\)\*/,
+      /let it match no character that may come directly after it, like \(\?:-\[a-z\]\+\)\*$/,
     ],
     [
       'an invalid pattern',

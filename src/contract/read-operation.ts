@@ -57,6 +57,7 @@ export function readOperation(
   if (method.isOverloaded)
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
+  refuseInferred(name, method, needsNoDataType(name, settings) ? [params] : [data, params], place);
   const typedRest = [data, params].find(
     (param) => param?.isRest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
@@ -113,6 +114,19 @@ function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], i
     const message = findUnreadConstraint(doc, isScript);
     if (message !== undefined) throw new ContractError(place, `${name}: ${message}`);
   }
+}
+
+/** Refuses a parameter without a type whose type TypeScript infers, as in `const f: Handler = (data) => data`. */
+function refuseInferred(
+  name: string,
+  { hasOuterType }: FollowedFunction,
+  params: readonly (Param | undefined)[],
+  place: string,
+): void {
+  const inferred = hasOuterType ? params.find((param) => param !== undefined && param.type === undefined) : undefined;
+  if (inferred === undefined) return;
+  const cure = `write ${inferred.name || '{ … }'}: T in the parentheses`;
+  throw new ContractError(place, `${name}(${inferred.name || '…'}): its type is inferred, which is not read; ${cure}`);
 }
 
 function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {

@@ -28,6 +28,18 @@ type Rows = Readonly<Record<string, string>>;
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<string, Rows>>>> = {
   refused: {
     ts: {
+      'params whose type comes from a satisfied interface':
+        '%P%interface Api { created(_: unknown, params: ControllerParams<{ query: { a: number } }>): unknown }\nexport default { created(_: undefined, { query }) { return query; } } satisfies Api;',
+      'an arrow function in a constant with a type':
+        '%U%const f: (data: User) => unknown = (data) => data;\nexport default { created: f };',
+      'an arrow function in a constant with the name of a type':
+        '%U%type H = (data: User) => unknown;\nconst f: H = (data) => data;\nexport default { created: f };',
+      'an arrow function with satisfies':
+        '%U%const f = ((data) => data) satisfies (data: User) => unknown;\nexport default { created: f };',
+      'a method of a constant with a type':
+        '%U%interface Api { created(data: User): unknown }\nconst api: Api = { created(data) { return data; } };\nexport default api;',
+      'rest arguments of an object with a type assertion':
+        '%U%interface Api { created(data: User): unknown }\nexport default { created(...args) { return args; } } as Api;',
       'a class of an awaited import, under the name of a global':
         "const { Map } = await import('./HERE/a.ts');\nexport default class A extends Map {}\n// a.ts\n%E%export class Map { created(data: User) { return data; } }",
       'a default export from an awaited import':
@@ -273,8 +285,12 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   unchecked: {
     ts: {
-      'params whose type comes from a satisfied interface':
-        '%P%interface Api { created(_: unknown, params: ControllerParams<{ query: { a: number } }>): unknown }\nexport default { created(_: undefined, { query }) { return query; } } satisfies Api;',
+      'a method without annotations in a constant of type any':
+        'const api: any = { created(data) { return data; } };\nexport default api;',
+      'a function without annotations in an object with a type':
+        'function created(data) { return data; }\nexport default { created } satisfies { created: unknown };',
+      'a method without annotations in an object, as const':
+        'export default { created(data) { return data; } } as const;',
       'an imported object that Object.assign adds to the prototype':
         "import { ops } from './HERE/a.ts';\nclass A { created(data) { return data; } }\nObject.assign(A.prototype, ops);\nexport default A;\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
       'an imported object that Object.assign adds to the controller':
@@ -410,7 +426,7 @@ for (const kind of Object.keys(ROWS)) {
         const group = error === undefined ? await groups.find(`w${i}`) : undefined;
         const isChecked = group?.operations.get('created')?.check !== undefined;
         const isRefused =
-          /created(?: is an operation whose types are not found| is overloaded|: @(?:overload|type) of)/.test(
+          /created(?: is an operation whose types are not found| is overloaded|: @(?:overload|type) of|\(\S+\): its type is inferred)/.test(
             error ?? '',
           );
         assert.equal(isRefused ? 'refused' : (error ?? (isChecked ? 'checked' : 'unchecked')), expected);

@@ -89,6 +89,8 @@ export interface FunctionNode {
   readonly params: readonly Param[];
   readonly result: TypeNode | undefined;
   readonly typeParams: readonly TypeParam[];
+  /** Whether TypeScript infers the types of parameters from a type outside of the function: `… satisfies T`. */
+  readonly hasOuterType?: boolean;
   /** The comment directly before a function that is a value: `created: /** … *\/ (data) => data`. */
   readonly doc?: string | undefined;
 }
@@ -97,7 +99,7 @@ export interface FunctionNode {
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
-  | { readonly kind: 'object'; readonly members: readonly Member[] }
+  | { readonly kind: 'object'; readonly members: readonly Member[]; readonly hasOuterType?: boolean }
   /** `name`, `object.name` */
   | { readonly kind: 'reference'; readonly name: string }
   /** `new X<TypeArgs>(…)` */

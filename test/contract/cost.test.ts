@@ -6,6 +6,7 @@ import { createCompilers, createRequestCheck } from '../../src/contract/check/re
 import type { Problem } from '../../src/contract/contract.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
+import { findLevels } from '../../src/contract/types/class-levels.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
 const LIMIT_MS = 5000;
@@ -245,6 +246,12 @@ describe('the check has a bound for', () => {
       assert.equal(check({ list }), isTwice ? 'must not contain the same entry twice' : undefined);
     });
   }
+
+  test('classes that extend each other in a circle', () => {
+    const module = parseModule('class A extends B {}\nclass B extends A {}\nexport default A;');
+    const scope = { path: 'x.ts', module, load: () => undefined, typeParams: new Map() };
+    assert.equal(findLevels('default', scope, createEvaluator()).levels.length, 2);
+  });
 
   test('the message for an enumeration of 5,000 values lists only ten', () => {
     const check = checkOf(`type T = ${Array.from({ length: 5000 }, (_, i) => `'value-${i}'`).join(' | ')};`);

@@ -451,6 +451,11 @@ describe('the server refuses a controller file with', () => {
       /let it match no character that may come directly after it, like \(\?:-\[a-z\]\+\)\*$/,
     ],
     [
+      'an intersection of a list and an object',
+      operation('string[] & { a: string }'),
+      /this intersection is not understood/,
+    ],
+    [
       'an invalid pattern',
       operation('A', 'interface A {\n  /** @pattern ( */\n  a: string }'),
       /@pattern \(: Invalid regular expression/,
@@ -639,6 +644,11 @@ describe('an import of a .js file beside a .ts file of the same name', () => {
       'a type',
       "import type { Order } from './order.js';",
       { 'order.ts': 'export type Order = { a: string };', 'order.js': '' },
+    ],
+    [
+      'a folder of the same name',
+      "import type { Order } from './order';",
+      { 'order/index.ts': 'export type Order = { a: string };', 'order.js': '' },
     ],
     [
       'the name of the .ts file',

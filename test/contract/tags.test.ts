@@ -46,6 +46,12 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
       { name: 'abc' },
       { name: 'ab' },
     ],
+    ...['{ ', '{ a?: 1; ', '{ a?: 1, '].map((before): [string, string, unknown, unknown] => [
+      `in a comment of several lines behind ${before}`,
+      inClass(`${before}/**\n * The name.\n * @minLength 3\n */\n name: string }`),
+      { name: 'abc' },
+      { name: 'ab' },
+    ]),
     ['behind a modifier', inClass('{ readonly /** @minLength 3 */ name: string }'), { name: 'abc' }, { name: 'ab' }],
     [
       'on a field of a class',

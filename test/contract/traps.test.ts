@@ -251,7 +251,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         red: 'data one of its literals',
         patch: 'data one of 2 types',
         index: 'data { … }',
-        deleted: 'data {}',
+        deleted: 'data object or array or string or number or boolean',
         named: 'data { a, b, c, d, e, f, g, h, i, j, k, l, … 1 more }',
         listed: 'data list of anything',
         maybe: 'data number or null',

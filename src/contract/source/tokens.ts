@@ -19,7 +19,7 @@ export interface Token {
   readonly startsLine: boolean;
   /** The doc comments (`/** … *\/`) before the token: the last one, and earlier ones that also apply to the token. */
   readonly doc: string | undefined;
-  /** Whether the doc comment begins on the line of the previous token, and this token is on a later line. */
+  /** Whether the doc comment may belong to the previous token: it begins on that line, and this token on a later one. */
   readonly isDocBesidePrevious: boolean;
   /** The unescaped content of a name, a string or a piece of a template; '' for a regular expression; else `text`. */
   readonly value: string;
@@ -134,7 +134,7 @@ export function tokenize(source: string): Tokens {
       // Four characters are `/**/`, an empty comment.
       if (text.startsWith('/**') && text.length > 4) {
         const continuesDoc = doc !== undefined && appliesAcrossComments(doc);
-        isDocBeside = (continuesDoc && isDocBeside) || !startsLine;
+        isDocBeside = (continuesDoc && isDocBeside) || !(startsLine || beginsBlockOfLines(text, tokens.at(-1)));
         doc = continuesDoc ? doc + text : text;
         docOffsets.push(at);
       }
@@ -150,6 +150,11 @@ export function tokenize(source: string): Tokens {
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
   pushToken(Kind.end, '', source.length, '');
   return { tokens, docOffsets, partner };
+}
+
+/** Whether a comment has several lines and comes after `{`, `;` or `,`. Then it belongs to the declaration after it. */
+function beginsBlockOfLines(comment: string, previous: Token | undefined): boolean {
+  return LINE_BREAK.test(comment) && /^[{;,]$/.test(previous?.text ?? '');
 }
 
 /** Whether a slash after the tokens begins a regular expression. After a value, a slash is a division. */

@@ -55,6 +55,7 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['^a*a*-b*b*$', [N, N]],
     ['^a?a?a$', [1, 1]],
     ['^\\d{4,6}\\d{2}x$', [2]],
+    ['^a*(?=[^x]*x)b$', [N]],
     ['^(?=.*a.*b)c', [N, 1]],
     // Repeated groups.
     ['^(?:ab|cd)+x$', []],
@@ -122,6 +123,10 @@ describe('a pattern is refused with its reason', () => {
     ['^(?:[\\u0430-\\u044f]|\\u{432}в)*$', ALIKE],
     ['^(?:\\ud83d\\ude00|😀x)*$', ALIKE],
     ['^(?:[\\ud83d\\ude10-\\ud83d\\ude20]|[\\u{1f615}-\\u{1f616}]x)*$', ALIKE],
+    ['^(?:[^a]|é)*$', ALIKE],
+    ['^(?:.|é)*$', ALIKE],
+    ['^(?:\\D|é)*$', ALIKE],
+    ['^(?:\\p{L}+\\W)+x$', NESTED],
     ['^(?:\\p{Ll}|[ա-ֆ]x)*$', ALIKE],
     ['^(?:\\p{Script=Greek}|\\p{Ll}x)*$', ALIKE],
     ['^(?:\\s|[^\\0-\\xff\\u2028\\u2029]x)*$', ALIKE],

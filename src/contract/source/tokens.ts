@@ -19,7 +19,7 @@ export interface Token {
   readonly startsLine: boolean;
   /** The doc comments (`/** … *\/`) before the token: the last one, and earlier ones that also apply to the token. */
   readonly doc: string | undefined;
-  /** Whether the doc comment may belong to the previous token: it begins on that line, and this token on a later one. */
+  /** Whether the doc comment may describe the previous token: it begins on that line, and this token is below. */
   readonly isDocBesidePrevious: boolean;
   /** The unescaped content of a name, a string or a piece of a template; '' for a regular expression; else `text`. */
   readonly value: string;

@@ -8,11 +8,10 @@ import type { SchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { isJavaScript, type SourceFiles } from './source/files.ts';
-import { withDocTypes } from './source/js-types.ts';
-import { SourceError, Unsupported } from './source/source-error.ts';
+import { Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
-import { type FollowedFunction, resultTypeOf } from './types/follow.ts';
+import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
 import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
@@ -51,9 +50,7 @@ export function readOperation(
   const isScript = isJavaScript(scope.path);
   const readWithoutRequest = () => describeWithoutRequest(name, method, scope, place, tools);
   if (settings.unchecked === true) return { ...readWithoutRequest(), uncheckedReason: 'static operations says so' };
-  const [data, params, ...others] = (isScript ? readDocTypes(name, method, place) : node.params).filter(
-    (param) => param.name !== 'this',
-  );
+  const [data, params, ...others] = node.params.filter((param) => param.name !== 'this');
   if (method.isOverloaded)
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
@@ -103,7 +100,7 @@ function describeWithoutRequest(
     ...summaryOf(text),
     isDeprecated: tags.some(({ name: tag }) => tag === 'deprecated'),
     dataIsOptional: false,
-    ...readResults(resultTypeOf(method), scope, evaluator, writer),
+    ...readResults(method.node.result, scope, evaluator, writer),
     at: place,
   };
 }
@@ -136,15 +133,6 @@ function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schem
   throw new ContractError(place, `${name}: ${reason}`);
 }
 
-function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
-  try {
-    return withDocTypes(params, doc, at);
-  } catch (error) {
-    if (error instanceof SourceError) throw new ContractError(place, `${name}: ${error.message}`);
-    throw error;
-  }
-}
-
 function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
   const { type } = param;
   if (type === undefined) return undefined;
@@ -172,7 +160,7 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: O
   }
 }
 
-/** Returns a parameter's type as written, at most 60 characters. Empty for a type from a JSDoc comment. */
+/** Returns a parameter's type as written, at most 60 characters. */
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
     .slice(type?.at, typeEnd)

@@ -468,29 +468,6 @@ describe('the server refuses a controller file with', () => {
       assert.match(made.at ?? '', /(?:XController|types)\.ts(?::\d+)?$/);
     });
   }
-
-  const scripts: [name: string, source: string, expected: RegExp][] = [
-    [
-      'JSDoc for an absent parameter',
-      'export default class XController {\n /** @param {string} wrong */\n created(data) { return data; } }',
-      /@param wrong is no parameter/,
-    ],
-    [
-      'JSDoc with a type of a package',
-      "export default class XController {\n /** @param {import('shop').Order} data */\n created(data) { return data; } }",
-      /comes from a package/,
-    ],
-    [
-      'JSDoc that cannot be parsed',
-      'export default class XController {\n /** @param {function(string)} data */\n created(data) { return data; } }',
-      /the type \{function\(string\)\} is not understood/,
-    ],
-  ];
-  for (const [name, source, expected] of scripts) {
-    test(name, async () =>
-      assert.match((await load({ 'XController.mjs': source })).load.error ?? 'it loaded', expected),
-    );
-  }
 });
 
 describe('the server loads a controller file with', () => {

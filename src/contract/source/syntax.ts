@@ -1,6 +1,5 @@
 // The syntax tree that the parser builds: declarations, their members, and types as written. In every node, `at` is the
 // offset of the node in its source. A `doc` is a doc comment with its `/**` and `*/`, or several such comments joined.
-import type { Tokens } from './tokens.ts';
 
 /** A type, as written. A `word` is a built-in type such as `string`. */
 export type TypeNode = { readonly at: number } & (
@@ -77,7 +76,7 @@ export interface Param {
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset of the token after the type. For a type from a JSDoc comment, the offset of the function. */
+  /** Offset of the token after the type. */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
@@ -147,7 +146,6 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
-  readonly docOffsets: Tokens['docOffsets'];
   /** By namespace and name (`Shop.Order`). Several interfaces or overloads can share a name, and a type and a value. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   /** Key: the local name. */

@@ -1,8 +1,6 @@
 // Follows a name or an expression to the class, object or function that it means, across the own files of a service
 // (files outside `node_modules`).
 import { joinDocs } from '../source/doc-comment.ts';
-import { isJavaScript } from '../source/files.ts';
-import { docResult } from '../source/js-types.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import { type FoundValue, findExportedValue, findValue, readMemberKey, type Scope } from './look-up.ts';
 
@@ -142,11 +140,6 @@ export function readMethod(
   const doc = signatures.find((signature) => signature.doc !== undefined)?.doc;
   const node = { params, result, typeParams };
   return { kind: 'function', node, scope, doc, at, hasOuterType, isOverloaded: areOverloads(signatures) };
-}
-
-/** In a JavaScript file, the type comes from the comment of the function. */
-export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNode | undefined {
-  return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
 }
 
 const areOverloads = (signatures: readonly Pick<FunctionNode, 'params'>[]): boolean =>

@@ -8,11 +8,10 @@ import type { SchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { isJavaScript, type SourceFiles } from './source/files.ts';
-import { withDocTypes } from './source/js-types.ts';
-import { SourceError, Unsupported } from './source/source-error.ts';
+import { Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
-import { type FollowedFunction, resultTypeOf } from './types/follow.ts';
+import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
 import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
@@ -51,12 +50,11 @@ export function readOperation(
   const isScript = isJavaScript(scope.path);
   const readWithoutRequest = () => describeWithoutRequest(name, method, scope, place, tools);
   if (settings.unchecked === true) return { ...readWithoutRequest(), uncheckedReason: 'static operations says so' };
-  const [data, params, ...others] = (isScript ? readDocTypes(name, method, place) : node.params).filter(
-    (param) => param.name !== 'this',
-  );
+  const [data, params, ...others] = node.params.filter((param) => param.name !== 'this');
   if (method.isOverloaded)
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
+  refuseInferred(name, method, needsNoDataType(name, settings) ? [params] : [data, params], place);
   const typedRest = [data, params].find(
     (param) => param?.isRest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
@@ -102,7 +100,7 @@ function describeWithoutRequest(
     ...summaryOf(text),
     isDeprecated: tags.some(({ name: tag }) => tag === 'deprecated'),
     dataIsOptional: false,
-    ...readResults(resultTypeOf(method), scope, evaluator, writer),
+    ...readResults(method.node.result, scope, evaluator, writer),
     at: place,
   };
 }
@@ -115,20 +113,24 @@ function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], i
   }
 }
 
+/** Refuses a parameter without a type whose type TypeScript infers, as in `const f: Handler = (data) => data`. */
+function refuseInferred(
+  name: string,
+  { hasOuterType }: FollowedFunction,
+  params: readonly (Param | undefined)[],
+  place: string,
+): void {
+  const inferred = hasOuterType ? params.find((param) => param !== undefined && param.type === undefined) : undefined;
+  if (inferred === undefined) return;
+  const cure = `write ${inferred.name || '{ … }'}: T in the parentheses`;
+  throw new ContractError(place, `${name}(${inferred.name || '…'}): its type is inferred, which is not read; ${cure}`);
+}
+
 function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {
   const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !pathNames?.includes(field));
   if (uncaptured === undefined) return;
   const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
   throw new ContractError(place, `${name}: ${reason}`);
-}
-
-function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
-  try {
-    return withDocTypes(params, doc, at);
-  } catch (error) {
-    if (error instanceof SourceError) throw new ContractError(place, `${name}: ${error.message}`);
-    throw error;
-  }
 }
 
 function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
@@ -158,7 +160,7 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: O
   }
 }
 
-/** Returns a parameter's type as written, at most 60 characters. Empty for a type from a JSDoc comment. */
+/** Returns a parameter's type as written, at most 60 characters. */
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
     .slice(type?.at, typeEnd)

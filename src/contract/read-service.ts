@@ -7,7 +7,6 @@ import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
 import { findLevels, findMember } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
-import { resultTypeOf } from './types/follow.ts';
 import { NO_TYPE_PARAMS } from './types/look-up.ts';
 import { resolve } from './types/shape.ts';
 
@@ -28,7 +27,7 @@ export function readErrorBody(path: string, files: SourceFiles): ErrorBody {
     const [level] = findLevels('default', scope, evaluator).levels;
     const formatter = level && findMember(level, 'formatError')?.method;
     if (formatter === undefined) return UNKNOWN_BODY;
-    const result = resultTypeOf(formatter);
+    const { result } = formatter.node;
     if (result === undefined) return UNKNOWN_BODY;
     const shape = evaluator.evaluate(result, formatter.scope);
     if (resolve(shape).kind === 'any') return UNKNOWN_BODY;

@@ -6,9 +6,11 @@ import { createCompilers, createRequestCheck } from '../../src/contract/check/re
 import type { Problem } from '../../src/contract/contract.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
+import { findLevels } from '../../src/contract/types/class-levels.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
 const LIMIT_MS = 5000;
+const EMAIL = '/** @pattern ^[^@]+@[^@]+\\.[^@]+$ */\ntype T = string;';
 
 function checkOf(source: string): (data: unknown) => string | undefined {
   const problemsIn = problemsOf(source);
@@ -132,9 +134,22 @@ describe('the check has a bound for', () => {
       'is too long for its pattern',
     ],
     [
-      '1,000 texts for a pattern with two repetitions',
+      'the pattern of the documentation and 547 characters',
+      EMAIL,
+      () => '@'.repeat(547),
+      'is too long for its pattern',
+    ],
+    ['the pattern of the documentation and 546 characters', EMAIL, () => `a@${'.'.repeat(544)}`, undefined],
+    [
+      '99 texts for a pattern with two repetitions',
       'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
-      () => Array.from({ length: 1000 }, () => '@'.repeat(1000)),
+      () => Array.from({ length: 99 }, () => '@'.repeat(99)),
+      undefined,
+    ],
+    [
+      '101 texts for a pattern with two repetitions',
+      'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
+      () => Array.from({ length: 101 }, () => '@'.repeat(99)),
       'exceeds the limit of pattern matching for one request',
     ],
     [
@@ -166,6 +181,26 @@ describe('the check has a bound for', () => {
       assert.ok(performance.now() - from < LIMIT_MS);
     });
   }
+
+  test('the patterns of all parts of a request together', () => {
+    const pattern = { type: 'object', properties: { a: { type: 'array', items: { type: 'string', pattern: 'a+a' } } } };
+    const check = createRequestCheck({
+      data: pattern,
+      dataIsOptional: false,
+      query: pattern,
+      path: undefined,
+      compilers: createCompilers({}),
+      librarySchemas: { queryAsData: 'never' },
+    });
+    const half = { a: Array.from({ length: 40 }, () => 'a'.repeat(99)) };
+    const problemsOf = (data: unknown) => check?.({ data, query: half, path: undefined }, 'body', 'POST');
+    assert.equal(problemsOf({ a: [] }), undefined);
+    const [problem] = problemsOf(half) as readonly Problem[];
+    assert.deepEqual(
+      [problem?.in, problem?.message],
+      ['body', 'exceeds the limit of pattern matching for one request'],
+    );
+  });
 
   test('the pointers of mistakes cut long keys and deep paths', () => {
     const check = problemsOf('type T = { [name: string]: number[] | T };');
@@ -211,6 +246,12 @@ describe('the check has a bound for', () => {
       assert.equal(check({ list }), isTwice ? 'must not contain the same entry twice' : undefined);
     });
   }
+
+  test('classes that extend each other in a circle', () => {
+    const module = parseModule('class A extends B {}\nclass B extends A {}\nexport default A;');
+    const scope = { path: 'x.ts', module, load: () => undefined, typeParams: new Map() };
+    assert.equal(findLevels('default', scope, createEvaluator()).levels.length, 2);
+  });
 
   test('the message for an enumeration of 5,000 values lists only ten', () => {
     const check = checkOf(`type T = ${Array.from({ length: 5000 }, (_, i) => `'value-${i}'`).join(' | ')};`);

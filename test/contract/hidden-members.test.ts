@@ -72,8 +72,8 @@ describe('a private or protected method is not an operation', () => {
       `export class XController { private updated() ${LEAK} }`,
     ],
     [
-      'with a line break, a comment or quotes before its name',
-      `export default class XController { index() { return 1; }\n private\n secret() ${LEAK}\n private async updated() ${LEAK}\n private /* x */ deleted() ${LEAK}\n private "created"() ${LEAK}\n private ["red"]() ${LEAK} }`,
+      'with a comment or quotes before its name',
+      `export default class XController { index() { return 1; }\n private secret() ${LEAK}\n private async updated() ${LEAK}\n private /* x */ deleted() ${LEAK}\n private "created"() ${LEAK}\n private ["red"]() ${LEAK} }`,
     ],
     [
       'with an escape in its name',
@@ -144,6 +144,20 @@ describe('a private or protected method is not an operation', () => {
         [],
       );
       assert.ok(group?.operations.has('index'));
+    });
+  }
+
+  for (const word of ['private', 'protected', 'public', 'override', 'async', 'declare', 'accessor']) {
+    test(`a method below the field ${word} is public`, async () => {
+      const folder = join(dir, `field-${word}`);
+      mkdirSync(folder);
+      writeFileSync(
+        join(folder, 'XController.ts'),
+        `export default class XController {\n  ${word}\n  created(data: { n: number }) { return data; }\n}`,
+      );
+      const group = await createGroups({ dir: folder, log: silent }).find('x');
+      assert.deepEqual([...(group?.operations.keys() ?? [])], ['created']);
+      assert.ok(group?.operations.get('created')?.check !== undefined);
     });
   }
 

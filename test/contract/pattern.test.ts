@@ -35,7 +35,7 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['^[A-Z][a-z]+(?: [A-Z][a-z]+)*$', [], 'Ada King Lovelace'],
     ['^\\d+(?:\\.\\d+)?(?:,\\d+(?:\\.\\d+)?)*$', [], '1,2.5,3'],
     ['^\\w+(?:::\\w+)*$', [], 'std::fmt::Write'],
-    ['^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$', [N, 2], 'YWJjZA=='],
+    ['^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$', [N, 1], 'YWJjZA=='],
     ['^(?=.*[A-Z])(?=.*\\d).{8,64}$', [1, 1], 'Passw0rd!'],
     ['^https?:\\/\\/[^\\s/$.?#].[^\\s]*$', [], 'https://a.b/c'],
     ['^\\p{L}+(?:[ -]\\p{L}+)*$', [], 'Jean-Luc Ångström'],
@@ -44,7 +44,7 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['abc', [3]],
     ['^[a-z]+$', []],
     ['[a-z]+', [N]],
-    ['^a$|^b$', [N]],
+    ['^a$|^b$', [3]],
     ['^a*b*$', []],
     ['^a*b*a*$', [N]],
     ['^a*[ab]b*$', [1]],
@@ -55,6 +55,7 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['^a*a*-b*b*$', [N, N]],
     ['^a?a?a$', [1, 1]],
     ['^\\d{4,6}\\d{2}x$', [2]],
+    ['^a*(?=[^x]*x)b$', [N]],
     ['^(?=.*a.*b)c', [N, 1]],
     // Repeated groups.
     ['^(?:ab|cd)+x$', []],
@@ -65,8 +66,10 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['^((ab*)c)*$', []],
     ['^(?:(?:a|b){3}-)*$', []],
     ['^(?:a+-)*(?:b+-)*$', []],
-    ['^(?:-a*)*a*$', [N]],
-    ['^(?:-a*){0,3}a*$', [N]],
+    ['^\\w+(?:\\s+\\w+)*$', []],
+    ['^(?:-(?:b|a*))*$', []],
+    ['^(?:\\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$', []],
+    ['^(?:[a-z]*[a-z]\\.)*(?:X(?=ab|ac)y)*$', [1]],
     ['^[a-z]*(?=.*x)-', [N, 1]],
   ];
   for (const [pattern, retries, fits] of rows) {
@@ -75,46 +78,42 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
       assert.deepEqual(retriesOf(pattern), retries);
       if (fits === undefined) return;
       assert.match(fits, new RegExp(pattern, 'u'));
-      // One request may match the pattern a thousand times.
-      assert.ok(stepsOf(retries, fits.length) * 1000 < LIMITS.patternSteps);
+      // One request may match the pattern many times.
+      assert.ok(stepsOf(retries, fits.length) * 50 < LIMITS.allPatternSteps);
     });
   }
 });
 
 describe('a pattern is refused with its reason', () => {
-  const NO_END = /let each round begin or end with a character that nothing else in it can match, like/;
-  const NO_ALTERNATIVES = /let each round have no alternatives/;
-  const GOES_ON = /let no repetition in a round, except its last, match what may come directly after it/;
+  const NESTED = /let it match no character that may come directly after it/;
   const ALIKE = /let each begin with a character of its own/;
-  const EMPTY = /let it match at least one character/;
   const rows: [pattern: string, reason: RegExp][] = [
-    ['^(a+)+$', NO_END],
-    ['^(?:[a-z0-9]{1,10}-?){1,10}$', NO_END],
-    ['^(?:\\w{1,10}\\s?){1,8}$', NO_END],
-    ['^\\+?(?:\\d{1,4}[ .-]?){1,8}$', NO_END],
-    ['^(?:[a-z](?:[a-z0-9-]{0,10}[a-z0-9])?\\.?){1,10}$', NO_END],
-    ['^\\w+([.-]?\\w+)*@\\w+([.-]?\\w+)*(\\.\\w{2,3})+$', NO_END],
-    ['^\\w+(?:\\s+\\w+)*$', NO_END],
-    ['^((a)?){20,}$', EMPTY],
-    ['^(?:a[ab]b*[ab])*$', NO_END],
-    ['^(?:a[ab]b?[ab]){0,9}$', NO_END],
-    ['^(?:-a*-?)*$', NO_END],
-    ['^(?:[]*aa*)*$', NO_END],
-    ['^(?:a*a[]*)*$', NO_END],
-    ['^(?:-a*a*)*$', GOES_ON],
-    ['^(?:-a*[ab]b*)*$', GOES_ON],
-    ['^(?:a*[ac]cc*-)*$', GOES_ON],
-    ['^(?:-(?:b(?:a*a*))?)*$', GOES_ON],
-    ['^(?:-(?:ba*a*c)?)*$', GOES_ON],
-    ['^(?:-(?:b|a*))*$', NO_ALTERNATIVES],
-    ['^(?:a+|b)*$', NO_ALTERNATIVES],
-    ['^(?:-(?=.*b)a)*$', NO_ALTERNATIVES],
+    ['^(a+)+$', NESTED],
+    ['^(?:[a-z0-9]{1,10}-?){1,10}$', NESTED],
+    ['^(?:\\w{1,10}\\s?){1,8}$', NESTED],
+    ['^\\+?(?:\\d{1,4}[ .-]?){1,8}$', NESTED],
+    ['^(?:[a-z](?:[a-z0-9-]{0,10}[a-z0-9])?\\.?){1,10}$', NESTED],
+    ['^\\w+([.-]?\\w+)*@\\w+([.-]?\\w+)*(\\.\\w{2,3})+$', NESTED],
+    ['^(?:-a*)*a*$', NESTED],
+    ['^(?:-a*(?:c|ac))*$', NESTED],
+    ['^((a)?){20,}$', NESTED],
+    ['^(?:a[ab]b*[ab])*$', NESTED],
+    ['^(?:a[ab]b?[ab]){0,9}$', NESTED],
+    ['^(?:-a*-?)*$', NESTED],
+    ['^(?:[]*aa*)*$', NESTED],
+    ['^(?:a*a[]*)*$', NESTED],
+    ['^(?:-a*a*)*$', NESTED],
+    ['^(?:-a*[ab]b*)*$', NESTED],
+    ['^(?:a*[ac]cc*-)*$', NESTED],
+    ['^(?:-(?:b(?:a*a*))?)*$', NESTED],
+    ['^(?:-(?:ba*a*c)?)*$', NESTED],
+    ['^(?:a+|b)*$', NESTED],
+    ['^(?:-(?=.*b)a)*$', /a look-ahead in a repetition can take very long/],
     ['^(a|ab)*$', ALIKE],
     ['^(a|a){2,5}$', ALIKE],
     ['^(?:x(?:a|a)y)*$', ALIKE],
-    ['(a*)*', EMPTY],
-    ['^(?:-(?:a*)?)*$', EMPTY],
-    ['^(?:|a)*$', EMPTY],
+    ['(a*)*', NESTED],
+    ['^(?:|a)*$', ALIKE],
     ['^(?:(?:|b)a|a)*$', ALIKE],
     ['^(?:\\Ba|a)*$', ALIKE],
     ['^(?:(?!b)a|a)*$', ALIKE],
@@ -124,13 +123,19 @@ describe('a pattern is refused with its reason', () => {
     ['^(?:[\\u0430-\\u044f]|\\u{432}в)*$', ALIKE],
     ['^(?:\\ud83d\\ude00|😀x)*$', ALIKE],
     ['^(?:[\\ud83d\\ude10-\\ud83d\\ude20]|[\\u{1f615}-\\u{1f616}]x)*$', ALIKE],
+    ['^(?:[^a]|é)*$', ALIKE],
+    ['^(?:.|é)*$', ALIKE],
+    ['^(?:\\D|é)*$', ALIKE],
+    ['^(?:\\p{L}+\\W)+x$', NESTED],
     ['^(?:\\p{Ll}|[ա-ֆ]x)*$', ALIKE],
     ['^(?:\\p{Script=Greek}|\\p{Ll}x)*$', ALIKE],
     ['^(?:\\s|[^\\0-\\xff\\u2028\\u2029]x)*$', ALIKE],
     ['^(.)\\1$', /references to groups are not supported/],
     ['^(?<a>.)\\k<a>$', /references to groups are not supported/],
     ['^a(?<=b.*)$', /look-behind/],
-    [`^${SEVERAL}$`, /a text of 24 characters can take too long/],
+    ['^a{24}(?<=(?:a|a){24})$', /look-behind/],
+    [`^(?=${'(?:a|a)'.repeat(24)}b)`, /a text of length 1 can take too long/],
+    [`^${SEVERAL}$`, /a text of length 24 can take too long/],
     ['^(?:(?:a{100}){100}){100}$', /expand to more than 5000 characters and groups/],
     ['^(?:(?:(?:a|b){100}|c){100}|d){100}$', /expand to more than 5000 characters and groups/],
     ['^(?i:a)$', /flags of a group|Invalid group/],

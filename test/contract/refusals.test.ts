@@ -448,7 +448,12 @@ describe('the server refuses a controller file with', () => {
     [
       'a pattern with bounded repetitions in a bounded one',
       operation('A', 'interface A {\n  /** @pattern ^(?:[a-z0-9]{1,10}-?){1,10}$ */\n  a: string }'),
-      /let each round begin or end with a character that nothing else in it can match, like \(\?:-\[a-z\]\+\)\*/,
+      /let it match no character that may come directly after it, like \(\?:-\[a-z\]\+\)\*$/,
+    ],
+    [
+      'an intersection of a list and an object',
+      operation('string[] & { a: string }'),
+      /this intersection is not understood/,
     ],
     [
       'an invalid pattern',
@@ -462,29 +467,6 @@ describe('the server refuses a controller file with', () => {
       assert.match(made.error ?? 'it loaded', expected);
       assert.match(made.at ?? '', /(?:XController|types)\.ts(?::\d+)?$/);
     });
-  }
-
-  const scripts: [name: string, source: string, expected: RegExp][] = [
-    [
-      'JSDoc for an absent parameter',
-      'export default class XController {\n /** @param {string} wrong */\n created(data) { return data; } }',
-      /@param wrong is no parameter/,
-    ],
-    [
-      'JSDoc with a type of a package',
-      "export default class XController {\n /** @param {import('shop').Order} data */\n created(data) { return data; } }",
-      /comes from a package/,
-    ],
-    [
-      'JSDoc that cannot be parsed',
-      'export default class XController {\n /** @param {function(string)} data */\n created(data) { return data; } }',
-      /the type \{function\(string\)\} is not understood/,
-    ],
-  ];
-  for (const [name, source, expected] of scripts) {
-    test(name, async () =>
-      assert.match((await load({ 'XController.mjs': source })).load.error ?? 'it loaded', expected),
-    );
   }
 });
 
@@ -639,6 +621,11 @@ describe('an import of a .js file beside a .ts file of the same name', () => {
       'a type',
       "import type { Order } from './order.js';",
       { 'order.ts': 'export type Order = { a: string };', 'order.js': '' },
+    ],
+    [
+      'a folder of the same name',
+      "import type { Order } from './order';",
+      { 'order/index.ts': 'export type Order = { a: string };', 'order.js': '' },
     ],
     [
       'the name of the .ts file',

@@ -251,28 +251,12 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         red: 'data one of its literals',
         patch: 'data one of 2 types',
         index: 'data { … }',
-        deleted: 'data {}',
+        deleted: 'data object or array or string or number or boolean',
         named: 'data { a, b, c, d, e, f, g, h, i, j, k, l, … 1 more }',
         listed: 'data list of anything',
         maybe: 'data number or null',
         mapped: 'data { a, b }',
       },
-    ],
-    'imports in JSDoc': [
-      `/** @import Base, { Crud as Other, Entity } from './crud.ts' */
-      /** @import * as all from './crud.ts' */
-      /** @import nothing that can be read */
-      /** @typedef {string} */
-      export default class XController {
-        /** @param {Entity} data */
-        created(data) { return data; }
-        /** @param {all.Entity} data */
-        red(data) { return data; }
-        /** @param {{ a: Null }} data */
-        patch(data) { return data; }
-      }`,
-      { created: 'data { id }', red: 'data { id }', patch: 'data { a }' },
-      'mjs',
     ],
     'a method beside a static one of its name': [
       'export default class XController { static created(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { randomTypes } from './oracle/random-types.ts';
-import { compareTypes, REASONS, type TypeResult } from './oracle/types.ts';
+import { compareTypes, createChecks, REASONS, type TypeResult } from './oracle/types.ts';
 
 const SAMPLES = join(import.meta.dirname, 'samples');
 
@@ -55,6 +55,16 @@ test('the checks of hand-written types accept the same values as TypeScript', ()
     if (refused !== undefined || REFUSED[name] !== undefined)
       assert.match(refused ?? 'understood', REFUSED[name] ?? /^$/, name);
   }
+});
+
+test('a numeric enum accepts exactly the values of its members', () => {
+  const file = join(SAMPLES, 'samples.ts');
+  const check = createChecks(file, readFileSync(file, 'utf8'))('A151');
+  assert.ok(typeof check === 'function');
+  assert.deepEqual(
+    [-1, 0, 1, 2, 4, 5, 6, 7, 'Red', null].filter((value) => check(value) === undefined),
+    [0, 5, 6],
+  );
 });
 
 test('the checks of random types accept the same values as TypeScript', () => {

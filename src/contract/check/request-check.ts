@@ -95,15 +95,16 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
   const checkPath = path && compilers.texts.compile(path);
 
   return (parts, dataSource) => {
+    const run = new CheckRun();
     let problems: Problem[] | undefined;
-    if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, problems);
-    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, problems);
+    if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, run, problems);
+    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
     if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
     else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
-      problems = checkPart(parts, 'data', 'body', checkDataAsValues, problems);
+      problems = checkPart(parts, 'data', 'body', checkDataAsValues, run, problems);
     else if (checkDataAsTexts !== undefined && dataSource !== undefined) {
       const problemsBefore = problems;
-      problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, problems);
+      problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, run, problems);
       // For `data?: { a: number }`, a request without a query is valid, and its data is undefined. The mistake that `a`
       // is missing is dropped.
       if (dataIsOptional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
@@ -121,15 +122,16 @@ function checkPart(
   part: keyof RequestParts,
   nameInError: Problem['in'],
   check: Check,
+  run: CheckRun,
   problems: Problem[] | undefined,
 ): Problem[] | undefined {
-  const run = new CheckRun();
   const converted = check(parts[part], run);
   const { mistakes } = run;
   if (mistakes.length === 0) {
     parts[part] = converted;
     return problems;
   }
+  run.mistakes = [];
   return [
     ...(problems ?? []),
     ...mistakes.map(({ pointer, message }) => ({ in: nameInError, pointer: cutPointer(pointer), message })),

@@ -24,8 +24,9 @@ const MAX_KEY_LENGTH = 200;
 /** Maximum characters of a pointer that an error shows. */
 const MAX_POINTER_LENGTH = 1000;
 
-/** The run of a check on one part of a request. LIMITS has the maximum of `depth`, `tries` and `patternSteps`. */
+/** The run of the checks of one request. LIMITS has the maximum of `depth`, `tries` and `patternSteps`. */
 export class CheckRun {
+  /** The mistakes of the part that is being checked: the path, the query or the body. */
   mistakes: Mistake[] = [];
   /** The number of named types around the value that is being checked. */
   depth = 0;

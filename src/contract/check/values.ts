@@ -53,8 +53,8 @@ export function compileString(schema: Schema): Check {
 
 /**
  * Compiles a pattern. The time of a match can grow with a power of the text's length, because V8 tries each way to
- * divide the text among the pattern's repetitions. So the steps are estimated before the pattern runs. A part of a
- * request (the body, the query or the path) is refused when all its matches together would need too many steps.
+ * divide the text among the pattern's repetitions. So the steps are estimated before the pattern runs. A request is
+ * refused when one match, or all its matches together, would need too many steps.
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
@@ -68,7 +68,7 @@ function compilePattern(source: string): Check {
       const steps = stepsOf(retries, text.length);
       run.patternSteps += steps;
       if (steps > LIMITS.patternSteps) return run.report(MESSAGES.tooLongForPattern);
-      if (run.patternSteps > LIMITS.patternSteps) return run.report(MESSAGES.patternLimit);
+      if (run.patternSteps > LIMITS.allPatternSteps) return run.report(MESSAGES.patternLimit);
     }
     return regExp.test(text) ? text : run.report(message);
   };

@@ -3,15 +3,7 @@
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
-import {
-  excludeKinds,
-  mayBeAbsent,
-  type NamedShape,
-  type Notes,
-  type RecordShape,
-  resolve,
-  type Shape,
-} from '../types/shape.ts';
+import { mayBeAbsent, type NamedShape, type Notes, type RecordShape, resolve, type Shape } from '../types/shape.ts';
 
 /** Marks the schema of a text that the check converts to a `Date`. */
 export const IS_DATE = Symbol('date');
@@ -77,7 +69,7 @@ export function createSchemaWriter(): SchemaWriter {
 
   function writeTuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
     const required = items.findLastIndex(({ isOptional }) => !isOptional) + 1;
-    const prefixItems = items.map(({ shape, isOptional }) => write(isOptional ? withoutUndefined(shape) : shape));
+    const prefixItems = items.map(({ shape }) => write(shape));
     return {
       type: 'array',
       ...(items.length === 0 ? {} : { prefixItems }),
@@ -87,6 +79,7 @@ export function createSchemaWriter(): SchemaWriter {
   }
 
   function writeRecord({ props, index, isNumberIndex, isOpen }: RecordShape): Schema {
+    if (isOpen) return { type: ['object', 'array', 'string', 'number', 'boolean'] };
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
@@ -94,25 +87,26 @@ export function createSchemaWriter(): SchemaWriter {
       if (!prop.isOptional && resolve(prop.shape).kind === 'never')
         fail(`the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`);
       if (!prop.isOptional && !mayBeAbsent(prop.shape)) required.push(name);
-      properties[name] = addNotes(write(withoutUndefined(prop.shape)), prop.notes);
+      properties[name] = addNotes(write(prop.shape), prop.notes);
     }
     return {
       type: 'object',
-      ...(isOpen || (props.size === 0 && index !== undefined) ? {} : { properties }),
+      ...(props.size === 0 && index !== undefined ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
       ...(index === undefined ? {} : writeIndex(index, isNumberIndex)),
     };
   }
 
   function writeIndex(index: Shape, isNumberIndex: boolean | undefined): Schema {
-    if (isNumberIndex) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
-    return { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) };
+    if (isNumberIndex) return { patternProperties: { [NUMBER_NAMES]: write(index) } };
+    return { additionalProperties: index.kind === 'any' ? true : write(index) };
   }
 
   function writeUnion(parts: readonly Shape[]): Schema {
     const literals: unknown[] = [];
     const schemas: Schema[] = [];
     for (const part of parts) {
+      // A schema cannot express undefined. Instead, a property of this type is not in `required`.
       if (part.kind === 'const') literals.push(part.value);
       else if (part.kind === 'null') literals.push(null);
       else if (part.kind !== 'undefined') schemas.push(write(part));
@@ -141,9 +135,7 @@ export function createSchemaWriter(): SchemaWriter {
     namesById.set(shape.id, name);
     try {
       if (++depth > MAX_NESTING) fail('this type grows without end');
-      const target = shape.target();
-      // A schema cannot express undefined. Instead, a property of this type is not in `required`.
-      defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
+      defs[name] = addNotes(write(shape.target()), shape.notes);
       return name;
     } catch (error) {
       // A result type that fails is only left out of the document, and the writer is used again. A request with the
@@ -189,9 +181,4 @@ function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'numb
 /** JSON Schema 2020-12 allows notes (`description`, `default`, …) beside `$ref`. */
 function addNotes(schema: Schema, notes: Notes): Schema {
   return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
-}
-
-/** Returns a type without undefined unchanged, so that a named type keeps its name. */
-function withoutUndefined(shape: Shape): Shape {
-  return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

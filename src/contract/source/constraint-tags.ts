@@ -108,7 +108,7 @@ function findNearest(lower: string): string | undefined {
 }
 
 /** Whether a tag is a constraint or looks like one. A plain `@format` is neither: it marks a file for prettier. */
-export const isConstraint = ({ name, text }: Tag): boolean =>
+const isConstraint = ({ name, text }: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
 /**
@@ -119,28 +119,13 @@ export const isConstraint = ({ name, text }: Tag): boolean =>
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
   const { tags } = readDoc(doc);
-  // In JavaScript, constraints beside a `@typedef` have an effect (js-types.ts), and `@type` is no constraint.
-  if (isScript && tags.some(({ name }) => name === 'typedef')) return undefined;
+  // In JavaScript, `@type` is no constraint.
   const tag = tags.find((tag) => isConstraint(tag) && !(isScript && tag.name === 'type'));
-  return tag === undefined ? undefined : unreadConstraintMessage(tag);
+  if (tag === undefined) return undefined;
+  if (isScript) return `@${tag.name} has no effect in JavaScript: give a schema in static operations`;
+  const cure = 'write it in the comment before a property or a type alias';
+  return findTagMistake(tag.name, tag.text) ?? `@${tag.name} can have no effect here: ${cure}`;
 }
-
-/**
- * Whether a comment must be kept for the next token even if another comment is between: its tags declare a type, or it
- * has a constraint that must then be refused. A `@typedef` and its like stand for themselves.
- */
-export function appliesAcrossComments(doc: string): boolean {
-  const { tags } = readDoc(doc);
-  if (tags.some(({ name }) => /^(?:typedef|callback|import)$/.test(name))) return false;
-  return (
-    findUnreadConstraint(doc) !== undefined ||
-    tags.some(({ name }) => /^(?:overload|param|arg|argument|type|template)$/.test(name))
-  );
-}
-
-export const unreadConstraintMessage = ({ name, text }: Tag): string =>
-  findTagMistake(name, text) ??
-  `@${name} can have no effect here: write it in the comment before a property or a type alias`;
 
 export interface Constraints {
   readonly keywords: Readonly<Record<string, unknown>>;

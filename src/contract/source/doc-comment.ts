@@ -7,8 +7,6 @@ export interface Tag {
   readonly text: string;
   /** Whether only white space and an asterisk precede the tag on its line. */
   readonly isFirstOnLine: boolean;
-  /** Offset of the tag's `@` in the comment. */
-  readonly offset: number;
 }
 
 export interface DocComment {
@@ -74,7 +72,7 @@ function readComment(comment: string): DocComment {
   const tags = tagHeads.map(({ at, name, nameEnd }, i): Tag => {
     const text = removeLineStarts(body.slice(nameEnd, tagHeads[i + 1]?.at));
     const isFirstOnLine = matchAt(AT_SIGN_AT_LINE_START, body, at) !== '';
-    return { name, text, isFirstOnLine, offset: at + '/**'.length };
+    return { name, text, isFirstOnLine };
   });
   return { text: removeLineStarts(body.slice(0, tagHeads[0]?.at)), tags };
 }
@@ -105,18 +103,17 @@ function skipType(body: string, from: number, tag: RegExpExecArray | null): numb
   if (tag === null) return from;
   const afterName = from + (tag[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
   const start = afterName + matchAt(SPACE_AND_LINE_STARTS, body, afterName).length;
-  const end = findBracketEnd(body, start, '{}');
+  const end = findBraceEnd(body, start);
   return end < 0 ? from : end;
 }
 
-/** Returns the offset after the bracket that closes the one at `from`, or -1. Brackets in quotes do not count. */
-export function findBracketEnd(text: string, from: number, pair: '{}' | '[]'): number {
-  const [opening, closing] = pair;
+/** Returns the offset after the brace that closes the one at `from`, or -1. Braces in quotes do not count. */
+function findBraceEnd(text: string, from: number): number {
   let depth = 0;
   for (const { 0: piece, index } of text.slice(from).matchAll(/(["'`])(?:\\.|(?!\1)[^\\])*\1|./gs)) {
-    if (piece === opening) depth++;
-    else if (piece === closing) depth--;
-    if (depth === 0) return piece === closing ? from + index + 1 : -1;
+    if (piece === '{') depth++;
+    else if (piece === '}') depth--;
+    if (depth === 0) return piece === '}' ? from + index + 1 : -1;
   }
   return -1;
 }

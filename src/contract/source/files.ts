@@ -6,7 +6,6 @@ import { isBuiltin } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
 import type { ImportUse, Loader } from '../types/look-up.ts';
-import { readTypedefs } from './js-types.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError, Unsupported } from './source-error.ts';
 import type { Module } from './syntax.ts';
@@ -179,25 +178,8 @@ function isInstalled(importer: string, specifier: string): boolean {
 
 function parseFile(path: string, source: string): Module {
   try {
-    const module = parseModule(source);
-    return isJavaScript(path) ? addTypedefs(module) : module;
+    return parseModule(source);
   } catch (error) {
     throw error instanceof SourceError ? new UnparsableFile(path, source, error) : error;
   }
-}
-
-/**
- * Adds the types that a JavaScript file declares or imports in comments. A type and a value can have the same name.
- * When a comment and the code import the same name, the import of the code counts.
- */
-function addTypedefs(module: Module): Module {
-  const { declarations: typedefs, imports } = readTypedefs(module);
-  const declarations = new Map(module.declarations);
-  const exports = new Map(module.exports);
-  for (const [name, typedef] of typedefs) {
-    declarations.set(name, [...typedef, ...(declarations.get(name) ?? [])]);
-    // TypeScript exports each `@typedef`.
-    if (!exports.has(name)) exports.set(name, name);
-  }
-  return { ...module, declarations, imports: new Map([...imports, ...module.imports]), exports };
 }

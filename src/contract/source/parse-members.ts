@@ -11,8 +11,8 @@ export type MemberHolder = 'type' | 'class' | 'object';
 const MODIFIERS = new Set(
   'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
 );
-/** Modifiers that must be on the same line as their member. Alone on a line, such a word is the name of a field. */
-const SAME_LINE_MODIFIERS = /^(?:async|declare|accessor|abstract)$/;
+/** Modifiers that can be on another line than their member. Any other such word, alone on a line, names a field. */
+const MODIFIERS_ABOVE_MEMBER = /^(?:static|get|set|export|default)$/;
 /** Matches tokens that continue the value before them, even at the start of a line. */
 const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
@@ -125,8 +125,8 @@ export function skipDecorators(c: Cursor): string | undefined {
 /** Whether the token at `ahead` can begin a member. If so, the word before this token is a modifier, and no name. */
 function beginsMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
-  if (kind === Kind.name) return !startsLine || !SAME_LINE_MODIFIERS.test(c.token(ahead - 1).text);
-  if (kind === Kind.string || kind === Kind.number || text === '[' || text === '*') return true;
+  if (startsLine && !MODIFIERS_ABOVE_MEMBER.test(c.token(ahead - 1).text)) return false;
+  if (kind === Kind.name || kind === Kind.string || kind === Kind.number || text === '[' || text === '*') return true;
   return text === '{' && c.is('static', ahead - 1);
 }
 

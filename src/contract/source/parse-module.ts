@@ -21,7 +21,7 @@ export function parseModule(source: string): Module {
   const c = new Cursor(tokens, { parseType, parseValue });
   const content: ModuleContent = { declarations: new Map(), imports: new Map(), exports: new Map(), starExports: [] };
   parseStatements(c, content, tokens.tokens.length - 1);
-  return { source, docOffsets: tokens.docOffsets, ...content };
+  return { source, ...content };
 }
 
 interface ModuleContent {

@@ -16,8 +16,7 @@ export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.index;
   const { doc } = c.token();
   try {
-    const value = parseSupportedValue(c, end);
-    while (value !== undefined && skipTypeSuffix(c));
+    const value = skipTypeSuffixes(c, parseSupportedValue(c, end));
     if (value !== undefined && isValueEnd(c, end))
       return value.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
   } catch (error) {
@@ -28,13 +27,17 @@ export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. Returns false without one. */
-function skipTypeSuffix(c: Cursor): boolean {
-  if (c.token().startsLine) return false;
-  if (c.accept('!')) return true;
-  if (!c.accept('as') && !c.accept('satisfies')) return false;
-  if (!c.accept('const')) c.parseType();
-  return true;
+/**
+ * Steps over suffixes that have no effect at run time: `x!`, `x as T`, `x satisfies T`. From such a type, TypeScript
+ * infers the types of parameters.
+ */
+function skipTypeSuffixes(c: Cursor, value: ValueNode | undefined): ValueNode | undefined {
+  if (value === undefined || c.token().startsLine) return value;
+  const hasMark = c.accept('!');
+  if (!hasMark && !c.accept('as') && !c.accept('satisfies')) return value;
+  if (hasMark || c.accept('const')) return skipTypeSuffixes(c, value);
+  const canInfer = c.parseType().kind !== 'word' && (value.kind === 'function' || value.kind === 'object');
+  return skipTypeSuffixes(c, canInfer ? { ...value, hasOuterType: true } : value);
 }
 
 /**

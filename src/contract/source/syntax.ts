@@ -1,6 +1,5 @@
 // The syntax tree that the parser builds: declarations, their members, and types as written. In every node, `at` is the
 // offset of the node in its source. A `doc` is a doc comment with its `/**` and `*/`, or several such comments joined.
-import type { Tokens } from './tokens.ts';
 
 /** A type, as written. A `word` is a built-in type such as `string`. */
 export type TypeNode = { readonly at: number } & (
@@ -77,7 +76,7 @@ export interface Param {
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset of the token after the type. For a type from a JSDoc comment, the offset of the function. */
+  /** Offset of the token after the type. */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
@@ -89,6 +88,8 @@ export interface FunctionNode {
   readonly params: readonly Param[];
   readonly result: TypeNode | undefined;
   readonly typeParams: readonly TypeParam[];
+  /** Whether TypeScript infers the types of parameters from a type outside of the function: `… satisfies T`. */
+  readonly hasOuterType?: boolean;
   /** The comment directly before a function that is a value: `created: /** … *\/ (data) => data`. */
   readonly doc?: string | undefined;
 }
@@ -97,7 +98,7 @@ export interface FunctionNode {
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
-  | { readonly kind: 'object'; readonly members: readonly Member[] }
+  | { readonly kind: 'object'; readonly members: readonly Member[]; readonly hasOuterType?: boolean }
   /** `name`, `object.name` */
   | { readonly kind: 'reference'; readonly name: string }
   /** `new X<TypeArgs>(…)` */
@@ -145,7 +146,6 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
-  readonly docOffsets: Tokens['docOffsets'];
   /** By namespace and name (`Shop.Order`). Several interfaces or overloads can share a name, and a type and a value. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   /** Key: the local name. */

@@ -1,6 +1,6 @@
 // Splits TypeScript source into tokens and pairs its brackets. This file recognizes comments, strings, templates and
 // regular expressions. The files `parse-*` recognize statements, types and values.
-import { appliesAcrossComments } from './constraint-tags.ts';
+import { findUnreadConstraint } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
 export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4, regex: 5, end: 6 } as const;
@@ -19,7 +19,7 @@ export interface Token {
   readonly startsLine: boolean;
   /** The doc comments (`/** … *\/`) before the token: the last one, and earlier ones that also apply to the token. */
   readonly doc: string | undefined;
-  /** Whether the doc comment begins on the line of the previous token, and this token is on a later line. */
+  /** Whether the doc comment may describe the previous token: it begins on that line, and this token is below. */
   readonly isDocBesidePrevious: boolean;
   /** The unescaped content of a name, a string or a piece of a template; '' for a regular expression; else `text`. */
   readonly value: string;
@@ -27,7 +27,6 @@ export interface Token {
 
 export interface Tokens {
   readonly tokens: readonly Token[];
-  readonly docOffsets: readonly number[];
   /** By the index of a token: for an opening bracket (also `${`), the index of its closing bracket; for others, -1. */
   readonly partner: Int32Array;
 }
@@ -61,7 +60,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const tokens: Token[] = [];
-  const docOffsets: number[] = [];
   /** Indexes of the opening brackets that are not closed yet. */
   const openBrackets: number[] = [];
   /** Indexes of an opening bracket and its closing bracket, in turn. */
@@ -133,10 +131,9 @@ export function tokenize(source: string): Tokens {
     else if (match[2] !== undefined) {
       // Four characters are `/**/`, an empty comment.
       if (text.startsWith('/**') && text.length > 4) {
-        const continuesDoc = doc !== undefined && appliesAcrossComments(doc);
-        isDocBeside = (continuesDoc && isDocBeside) || !startsLine;
-        doc = continuesDoc ? doc + text : text;
-        docOffsets.push(at);
+        const continuesDoc = findUnreadConstraint(doc) !== undefined;
+        isDocBeside = (continuesDoc && isDocBeside) || !(startsLine || beginsBlockOfLines(text, tokens.at(-1)));
+        doc = continuesDoc ? `${doc}${text}` : text;
       }
       startsLine ||= text.startsWith('//') || LINE_BREAK.test(text);
     } else if (match[3] !== undefined) pushToken(Kind.string, text, at, unescapeText(text.slice(1, -1)));
@@ -149,7 +146,12 @@ export function tokenize(source: string): Tokens {
   const partner = new Int32Array(tokens.length + 1).fill(-1);
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
   pushToken(Kind.end, '', source.length, '');
-  return { tokens, docOffsets, partner };
+  return { tokens, partner };
+}
+
+/** Whether a comment has several lines and comes after `{`, `;` or `,`. Then it belongs to the declaration after it. */
+function beginsBlockOfLines(comment: string, previous: Token | undefined): boolean {
+  return LINE_BREAK.test(comment) && /^[{;,]$/.test(previous?.text ?? '');
 }
 
 /** Whether a slash after the tokens begins a regular expression. After a value, a slash is a division. */

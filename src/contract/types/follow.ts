@@ -1,8 +1,6 @@
 // Follows a name or an expression to the class, object or function that it means, across the own files of a service
 // (files outside `node_modules`).
 import { joinDocs } from '../source/doc-comment.ts';
-import { isJavaScript } from '../source/files.ts';
-import { docResult } from '../source/js-types.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import { type FoundValue, findExportedValue, findValue, readMemberKey, type Scope } from './look-up.ts';
 
@@ -18,6 +16,7 @@ export type FollowedValue =
       readonly members: readonly Member[];
       readonly scope: Scope;
       readonly doc: string | undefined;
+      readonly hasOuterType: boolean;
     }
   /** All exports of a file: `import * as name`. */
   | { readonly kind: 'module'; readonly scope: Scope }
@@ -35,6 +34,8 @@ export interface FollowedFunction {
   readonly scope: Scope;
   readonly doc: string | undefined;
   readonly at: number;
+  /** Whether TypeScript infers the types of parameters from a type outside of the function: `… satisfies T`. */
+  readonly hasOuterType: boolean;
   /** Whether the function has several signatures, and at least one of them has a type for a parameter. */
   readonly isOverloaded: boolean;
 }
@@ -67,24 +68,30 @@ function followDeclaration(declaration: Declaration, scope: Scope): Followed {
   const { kind, value, isValueUncertain, name, doc, at } = declaration;
   if (kind === 'class') return { kind, declaration, scope };
   if (value === undefined || isValueUncertain === true) return undefined;
-  if (kind !== 'function') return followValue(value, scope, { name, doc, at });
+  if (kind !== 'function') return followValue(value, scope, declaration, canInferParams(declaration.type));
   const overloads = scope.module.declarations.get(declaration.namespace + name) ?? [];
   const signatures = overloads.flatMap((declaration) =>
     declaration.value?.kind === 'function' ? [declaration.value] : [],
   );
-  return { kind, node: value as FunctionNode, scope, doc, at, isOverloaded: areOverloads(signatures) };
+  const isOverloaded = areOverloads(signatures);
+  return { kind, node: value as FunctionNode, scope, doc, at, hasOuterType: false, isOverloaded };
 }
+
+/** Whether a type can give types to the parameters of the functions in a value. Plain words such as `any` do not. */
+const canInferParams = (type: TypeNode | undefined): boolean => type !== undefined && type.kind !== 'word';
 
 function followValue(
   node: ValueNode,
   scope: Scope,
   { name, doc, at }: Pick<Declaration, 'name' | 'doc' | 'at'>,
+  isInTypedValue: boolean,
 ): Followed {
+  const hasOuterType = isInTypedValue || ('hasOuterType' in node && node.hasOuterType === true);
   switch (node.kind) {
     case 'function':
-      return { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, isOverloaded: false };
+      return { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, hasOuterType, isOverloaded: false };
     case 'object':
-      return { kind: 'object', members: node.members, scope, doc };
+      return { kind: 'object', members: node.members, scope, doc, hasOuterType };
     case 'class': {
       // JavaScript gives an anonymous class the name of its constant.
       const className = node.declaration.className || name;
@@ -94,7 +101,7 @@ function followValue(
     case 'reference':
       return followName(node.name, scope);
     case 'new': {
-      const callee = followValue(node.callee, scope, { name: '', doc, at });
+      const callee = followValue(node.callee, scope, { name: '', doc, at }, false);
       if (callee === 'package') return callee;
       return callee?.kind === 'class' ? { ...callee, instantiation: { args: node.typeArgs, scope } } : undefined;
     }
@@ -107,12 +114,12 @@ function followMember(owner: FollowedValue, name: string): Followed {
   const member = indexMembers(owner.members, owner.scope).get(name)?.at(-1);
   if (member?.kind === 'property') {
     const { value, doc, at } = member;
-    const followed = value && followValue(value, owner.scope, { name: '', doc, at });
+    const followed = value && followValue(value, owner.scope, { name: '', doc, at }, owner.hasOuterType);
     // In `{ created: createUser }`, both the property and the function can have a comment. The tags of both are read.
     const isFunction = typeof followed === 'object' && followed.kind === 'function';
     return value?.kind === 'reference' && isFunction ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
   }
-  return member === undefined ? undefined : readMethod([member], owner.scope);
+  return member === undefined ? undefined : readMethod([member], owner.scope, owner.hasOuterType);
 }
 
 /** Returns undefined when the object or the file has another value under the name. */
@@ -122,18 +129,17 @@ export function followFunction(owner: FollowedValue, name: string): FollowedFunc
 }
 
 /** @param signatures the members of one name: several for an overloaded method. @returns undefined for a field */
-export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
+export function readMethod(
+  signatures: readonly Member[],
+  scope: Scope,
+  hasOuterType = false,
+): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
   const { params, type: result, typeParams = [], at } = first;
   const doc = signatures.find((signature) => signature.doc !== undefined)?.doc;
   const node = { params, result, typeParams };
-  return { kind: 'function', node, scope, doc, at, isOverloaded: areOverloads(signatures) };
-}
-
-/** In a JavaScript file, the type comes from the comment of the function. */
-export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNode | undefined {
-  return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
+  return { kind: 'function', node, scope, doc, at, hasOuterType, isOverloaded: areOverloads(signatures) };
 }
 
 const areOverloads = (signatures: readonly Pick<FunctionNode, 'params'>[]): boolean =>

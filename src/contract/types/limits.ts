@@ -1,5 +1,5 @@
 // Limits on the cost of checking one request. A request that exceeds a limit is refused, and the limit is reported as a
-// mistake of the request. The body, the query and the path of a request are counted separately.
+// mistake of the request.
 
 export const LIMITS = {
   /** Maximum number of mistakes in an answer. A request with more mistakes gets the first ones. */
@@ -10,6 +10,8 @@ export const LIMITS = {
   properties: 10_000,
   /** Maximum number of attempts to match a part of a union. */
   tries: 200_000,
-  /** Maximum number of estimated steps of regular expressions (pattern.ts). */
-  patternSteps: 1e8,
+  /** Maximum number of estimated steps of one regular expression on one text (pattern.ts). */
+  patternSteps: 300_000,
+  /** Maximum number of estimated steps of all regular expressions. */
+  allPatternSteps: 1_000_000,
 } as const;

@@ -194,7 +194,7 @@ function mergeKeywords<T extends Constrainable>(shape: T, keywords: Keywords, fa
     fail(`the format ${String(merged.format)} is unknown: use one of ${Object.keys(FORMATS).join(', ')}`);
   if (typeof merged.pattern === 'string') {
     const mistake = checkPattern(merged.pattern);
-    if (mistake !== undefined) fail(`@pattern ${merged.pattern}: ${mistake}`);
+    if (mistake !== undefined) fail(`@pattern ${merged.pattern}: ${mistake}`, '');
   }
   return Object.keys(merged).length === 0 ? shape : { ...shape, keywords: merged };
 }

@@ -30,7 +30,7 @@ export interface RecordShape {
   readonly index: Shape | undefined;
   /** Whether the index signature is `[key: number]`, which declares only names that are numbers. */
   readonly isNumberIndex?: boolean | undefined;
-  /** Whether the type is `{}`, which accepts an object with any fields. */
+  /** Whether the type is `{}`, which accepts every value except null and undefined. */
   readonly isOpen?: boolean;
 }
 

@@ -20,7 +20,7 @@ export const REASONS = {
   weak: 'weak type: tsc refuses an object that shares no field with all-optional fields; that is a lint and no meaning',
   enum: 'enums are nominal in tsc, and not erasable in Node',
   absent: 'x: T | undefined may be left out, JSON has no undefined',
-  empty: '{} and records of any take objects alone, in tsc lists and texts, too',
+  empty: 'records of any and types of optional fields take objects alone, in tsc lists and texts, too',
   inherited: 'a field named toString or constructor counts when it was sent; tsc looks at Object.prototype',
   brand: 'a brand is a string',
   keys: 'records by number are objects, and not lists',
@@ -138,7 +138,7 @@ const PLAIN_FILES = {
 };
 
 /** The check of each type, which gives the first mistake of a value; or the reason why the type is refused. */
-function createChecks(
+export function createChecks(
   path: string,
   source: string,
 ): (name: string) => string | ((value: unknown) => string | undefined) {

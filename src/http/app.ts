@@ -91,7 +91,6 @@ export function createApp(parts: AppParts): App {
   });
   const budget = createBodyBudget({
     limit: bodyBudget,
-    bodyLimit,
     exchanges: connections.exchanges,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });

@@ -50,7 +50,7 @@ export function readBody(
   const coding = codingOf(head.contentEncoding);
   const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
-  budget.beginUpload(exchange);
+  budget.beginUpload(exchange, announcedLength < 0 ? limit : announcedLength);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
   const failIncomplete = () => {

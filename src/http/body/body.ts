@@ -7,6 +7,7 @@ import { codingOf, decodeBody, malformedEncoding } from './decoder.ts';
 import { decodeMultipart, type Query } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
+import type { StreamedUploads } from './streamed-uploads.ts';
 
 /** Receives the outcome of each body. One sink serves all requests: a sink for each would cost 2 percent of a POST. */
 export interface DataSink {
@@ -22,6 +23,7 @@ export interface DataSink {
 
 export interface ProcessLimits {
   readonly budget: BodyBudget;
+  readonly streamedUploads: StreamedUploads;
   readonly isFull: () => boolean;
 }
 

@@ -48,7 +48,7 @@ const SMALL_BODY = UPLOAD_COST;
 /** Maximum bytes that one read of a connection brings. */
 const READ_SIZE = 64 * 1024;
 /** Minimum bytes that an upload must send in each STALL_INTERVAL while room is short. A slower upload is refused. */
-const MIN_UPLOAD_PROGRESS = 4 * 1024;
+export const MIN_UPLOAD_PROGRESS = 4 * 1024;
 /** Milliseconds between two checks for uploads that send too little. */
 const STALL_INTERVAL = 1000;
 const MAX_INFLATING = 8;

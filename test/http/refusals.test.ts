@@ -24,6 +24,7 @@ before(async () => {
         message: () => getter('message'),
         stack: () => getter('stack'),
         cause: () => new HttpError(422, 'X', 'm', { cause: getter('message') }),
+        status: () => Object.assign(new HttpError(422, 'X', 'm'), { status: 600 }),
         proxy: () => new Proxy({}, { getPrototypeOf() { throw new Error('trap'); } }),
         own: () => new HttpError(422, 'X', 'm', { headers: {
           'Access-Control-Allow-Credentials': 'true', 'access-control-max-age': '1', 'Content-Length': '3', 'Transfer-Encoding': 'chunked',
@@ -59,6 +60,7 @@ describe('an unusual error is answered', () => {
     ['message', 500, 'INTERNAL_ERROR'],
     ['stack', 500, 'INTERNAL_ERROR'],
     ['cause', 422, 'X'],
+    ['status', 500, 'INTERNAL_ERROR'],
     ['proxy', 500, 'INTERNAL_ERROR'],
   ];
   for (const [kind, status, code] of rows) {

@@ -152,6 +152,20 @@ describe('incomplete uploads', () => {
     for (const answer of held) assert.equal((await answer).status, 200);
   });
 
+  test('that wait for room are read again when they are refused, so that their clients get the answer', async (t) => {
+    // No upload is ended to make room.
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const limits = { BODY_LIMIT: '300KiB', BODY_BUDGET: '512KiB', REQUEST_TIMEOUT: '100ms', HEADERS_TIMEOUT: '50ms' };
+    const service = await serve(t, limits);
+    const sockets: Socket[] = [];
+    service.app.server.on('connection', (socket) => sockets.push(socket));
+    const crowd = await Promise.all(Array.from({ length: 3 }, () => upload(t, service, 300_000, 100_000)));
+    while (sockets.filter((socket) => socket.isPaused()).length < 1) await turn();
+    for (const socket of crowd) socket.write('a'.repeat(150_000));
+    assert.deepEqual(new Set(await Promise.all(crowd.map(answered))), new Set([408]));
+    while (sockets.some(({ bytesRead }) => bytesRead < 250_000)) await turn();
+  });
+
   test('that stall beyond BODY_BUDGET get 503, and a small body is served', async (t) => {
     const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '1MiB' });
     const slow = await Promise.all(Array.from({ length: 4 }, () => upload(t, service, 300_000, 250_000)));

@@ -11,12 +11,13 @@ import type { Settings } from '../base/settings.ts';
 import type { ServiceState } from '../groups/registry.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
-import { parseTrustedProxies } from './address.ts';
+import { addressOf, networkOf, parseTrustedProxies } from './address.ts';
 import { answerClientErrors } from './answer/client-error.ts';
 import { createResponder, type RequestObserver } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
+import { StreamedUploads } from './body/streamed-uploads.ts';
 import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
@@ -93,13 +94,16 @@ export function createApp(parts: AppParts): App {
   });
   const budget = createBodyBudget({
     limit: bodyBudget,
-    bodyLimit,
     exchanges: connections.exchanges,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const contexts = createExchangeContexts();
   const background = createBackgroundWork(log, contexts.leaveContext);
   const proxies = parseTrustedProxies(settings.trustedProxies);
+  const streamedUploads = new StreamedUploads({
+    limit: maxInFlight,
+    networkOf: (exchange) => networkOf(addressOf(exchange, proxies)),
+  });
   const newRequestId = createRequestIds();
   const eventSettings: EventSettings = { proxies, basePath };
   const isMeasured = requestLog !== undefined || observer !== undefined;
@@ -112,7 +116,7 @@ export function createApp(parts: AppParts): App {
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
     bodyLimit,
-    processLimits: { budget, isFull },
+    processLimits: { budget, streamedUploads, isFull },
     isSecure: transport.isSecure,
     publicOrigins: settings.publicOrigin,
   });
@@ -220,9 +224,10 @@ export function createApp(parts: AppParts): App {
     serveAndPublish(exchange, undefined, eventSettings, serve);
   }
 
-  /** Says whether more requests than MAX_IN_FLIGHT are in flight. Uploads do not count: the body budget limits them. */
+  /** Says whether over MAX_IN_FLIGHT requests are in flight, without those that wait for bytes or for a group. */
   function isFull(): boolean {
-    return inFlight > maxInFlight && inFlight - budget.uploadCount() - waitingForGroups() > maxInFlight;
+    const excess = inFlight - budget.uploadCount() - maxInFlight;
+    return excess > 0 && excess > streamedUploads.waitingCount() + waitingForGroups();
   }
 
   /**

@@ -107,6 +107,8 @@ export class Exchange {
   streamsBody = false;
   /** True while body/budget.ts counts the body as an upload: from the start of reading until the body is complete. */
   isUploading = false;
+  /** Maximum bytes that the upload can have: its announced length, or else the limit of the body. */
+  maxUploadBytes = 0;
   /** The part of the body that has arrived, before inflating. */
   receivedBody: Buffer | Pieces | undefined;
   /** Bytes that body/budget.ts counts. */

@@ -28,7 +28,7 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
     const { body, bodyLimit: limit = bodyLimit, accepts } = exchange.choice.operation.settings;
     if (body === 'stream') {
       if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
-      const stream = streamBody(exchange, limit);
+      const stream = streamBody(exchange, limit, processLimits.streamedUploads);
       return keepInput(exchange, stream, parseQuery(exchange.queryText, objectWithoutPrototype()), undefined);
     }
     if (!exchange.hasBody) {

@@ -9,9 +9,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { connect as connectSecurely } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { findConnection } from '../../src/http/connections/connection.ts';
+import {
+  attachConnection,
+  Connection,
+  findConnection,
+  type TrackedSocket,
+} from '../../src/http/connections/connection.ts';
 import { createConnections } from '../../src/http/connections/connections.ts';
-import { unsentBytes } from '../../src/http/connections/slow-readers.ts';
+import { createSlowReaders, unsentBytes } from '../../src/http/connections/slow-readers.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { Request } from '../../src/http/head.ts';
 import { createTlsServer } from '../../src/https/serve/tls-server.ts';
@@ -52,6 +57,64 @@ test('the server forgets the exchange of a closed connection', async (t) => {
   client.destroy();
   await once(socket, 'close');
   assert.equal(findConnection(socket)?.lastExchange, undefined);
+});
+
+test('connections one after the other use one slot', async (t) => {
+  const { server, client } = await startTracked(t);
+  const slots: (number | undefined)[] = [];
+  const { port } = server.address() as AddressInfo;
+  for (let next = client, i = 0; i < 3; i++) {
+    const [socket] = (await once(server, 'connection')) as [Socket];
+    slots.push(findConnection(socket)?.slot);
+    next.destroy();
+    await once(socket, 'close');
+    next = connect(port, '127.0.0.1');
+    t.after(() => next.destroy());
+  }
+  assert.deepEqual(slots, [0, 0, 0]);
+});
+
+test('an idle connection is open for KEEP_ALIVE_TIMEOUT, and one without a request longer', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const service = await startService({ settings: { KEEP_ALIVE_TIMEOUT: '1s' } });
+  t.after(service.close);
+  const sockets: Socket[] = [];
+  service.app.server.on('connection', (socket) => sockets.push(socket));
+  const clients = [1, 2].map(() => connect(service.port, '127.0.0.1'));
+  for (const client of clients) t.after(() => client.destroy());
+  while (sockets.length < 2) await turn();
+  clients[0]?.write('GET /api/test HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(clients[0] as Socket, 'data');
+  const closed = once(clients[0] as Socket, 'close');
+  const open = [1, 2, 3].map(() => {
+    t.mock.timers.tick(500);
+    return sockets.filter(({ destroyed }) => !destroyed).length;
+  });
+  assert.deepEqual(open, [2, 2, 1]);
+  await closed;
+});
+
+test('a client that is cut after its time limit no longer counts, so other answers are kept', () => {
+  const cut = createSlowReaders({ readTimeout: 1000, maxUnread: 50 });
+  const sockets: (TrackedSocket & { destroyed: boolean })[] = [];
+  for (let sweep = 1; sweep <= 3; sweep++) {
+    const socket = {
+      writableLength: 20,
+      bytesWritten: 30,
+      destroyed: false,
+      destroy() {
+        this.destroyed = true;
+      },
+    };
+    sockets.push(socket as unknown as TrackedSocket);
+    attachConnection(socket as unknown as TrackedSocket, new Connection(sweep, sweep, sweep));
+    cut(sockets, sweep);
+  }
+  // At the last sweep, the first client has read nothing for a second. All three answers together exceed the maximum.
+  assert.deepEqual(
+    sockets.map(({ destroyed }) => destroyed),
+    [true, false, false],
+  );
 });
 
 // The first size arrives in one piece, which is not copied. The second arrives in many pieces.

@@ -27,6 +27,7 @@ before(async () => {
         message: () => getter('message'),
         stack: () => getter('stack'),
         cause: () => new HttpError(422, 'X', 'm', { cause: getter('message') }),
+        status: () => Object.assign(new HttpError(422, 'X', 'm'), { status: 600 }),
         proxy: () => new Proxy({}, { getPrototypeOf() { throw new Error('trap'); } }),
         lists: () => new HttpError(422, 'X', 'm', { headers: {
           'Set-Cookie': ['a=1; Path=/', 'b=2'], 'X-One': ['1'], 'X-None': [], 'X-Split': ['1', '2\\r\\nX-Evil: 1'],
@@ -68,6 +69,7 @@ describe('an unusual error is answered', () => {
     ['message', 500, 'INTERNAL_ERROR'],
     ['stack', 500, 'INTERNAL_ERROR'],
     ['cause', 422, 'X'],
+    ['status', 500, 'INTERNAL_ERROR'],
     ['proxy', 500, 'INTERNAL_ERROR'],
     ['status399', 500, 'INTERNAL_ERROR'],
     ['status599', 599, 'X'],

@@ -6,7 +6,7 @@ import { parseRate, type Rate } from '../../src/base/rate.ts';
 import { createBoundedMap } from '../../src/limits/bounded-map.ts';
 import { callerKey, fullBucket, refill } from '../../src/limits/bucket.ts';
 import { createLedger } from '../../src/limits/ledger.ts';
-import { createRateLimiter, type RateLimiter, type Spending } from '../../src/limits/rate-limiter.ts';
+import { callLater, createRateLimiter, type RateLimiter, type Spending } from '../../src/limits/rate-limiter.ts';
 
 describe('parseRate', () => {
   const rows: [text: string, rate: Rate | undefined][] = [
@@ -203,6 +203,13 @@ describe('a worker', () => {
     isAllowed(worker.limiter, worker.rate);
     assert.deepEqual(worker.waits, [0, 4, 0]);
   });
+});
+
+test('a report that waits does not keep the process alive', () => {
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  callLater(() => {}, 60_000);
+  assert.equal(timers(), before);
 });
 
 test('the ledger limits a debt to two bursts, and sends only low balances to a new worker', () => {

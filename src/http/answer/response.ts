@@ -298,8 +298,6 @@ function endAfterRequest({ request, response }: Exchange, body: string | Uint8Ar
     response.end();
   };
   const timer = setTimeout(end, LINGER).unref();
-  // body/budget.ts may have paused the socket.
-  request.socket.resume();
   request.once('end', end);
   request.once('close', end);
   // An error is followed by 'close'.

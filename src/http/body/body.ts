@@ -7,6 +7,7 @@ import { codingOf, decodeBody, malformedEncoding } from './decoder.ts';
 import { decodeMultipart, type Query } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
+import type { StreamedUploads } from './streamed-uploads.ts';
 
 /** Receives the outcome of each body. One sink serves all requests: a sink for each would cost 2 percent of a POST. */
 export interface DataSink {
@@ -22,6 +23,7 @@ export interface DataSink {
 
 export interface ProcessLimits {
   readonly budget: BodyBudget;
+  readonly streamedUploads: StreamedUploads;
   readonly isFull: () => boolean;
 }
 
@@ -50,7 +52,7 @@ export function readBody(
   const coding = codingOf(head.contentEncoding);
   const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
-  budget.beginUpload(exchange);
+  budget.beginUpload(exchange, announcedLength < 0 ? limit : announcedLength);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
   const failIncomplete = () => {

@@ -1,15 +1,17 @@
 // Limits how many bytes of request bodies the process holds at once. An upload is a body that is not complete yet. When
 // room is short, uploads wait: the server does not read from their connections. A quarter of the limit is reserved for
-// a few privileged uploads, so that some uploads always complete. Two kinds of bodies are never refused and never wait:
+// a few privileged uploads, so that some uploads always complete. Room is claimed before it is used: an upload is only
+// read while there is room for its next read. So the bodies never exceed the limit, except for these:
 // - a body that comes as one chunk with a Content-Length; body.ts does not count its bytes
-// - a body of up to SMALL_BODY bytes
+// - a body of up to SMALL_BODY bytes, which is never refused and never waits
+// - bodies that are being inflated, MAX_INFLATING at most
+// - one privileged upload, if its operation accepts more than a quarter of the limit
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
 export interface BodyBudgetOptions {
-  /** The budget in bytes. If BODY_LIMIT is over a quarter of the budget, one upload at a time can exceed the budget. */
+  /** The budget in bytes. */
   readonly limit: number;
-  readonly bodyLimit: number;
   /** Returns an exchange (request with its answer) for each connection: the last one. */
   readonly exchanges: () => Iterable<Exchange>;
   /** Refuses an upload that sends too little, to make room for uploads that wait. */
@@ -18,7 +20,8 @@ export interface BodyBudgetOptions {
 
 export interface BodyBudget {
   uploadCount(): number;
-  beginUpload(exchange: Exchange): void;
+  /** @param maxBytes the bytes that the client announces, or else the limit of the body */
+  beginUpload(exchange: Exchange, maxBytes: number): void;
   /**
    * Counts bytes of a body that is not complete, and pauses the upload when room is short.
    *
@@ -45,7 +48,7 @@ const SMALL_BODY = UPLOAD_COST;
 /** Maximum bytes that one read of a connection brings. */
 const READ_SIZE = 64 * 1024;
 /** Minimum bytes that an upload must send in each STALL_INTERVAL while room is short. A slower upload is refused. */
-const MIN_UPLOAD_PROGRESS = 4 * 1024;
+export const MIN_UPLOAD_PROGRESS = 4 * 1024;
 /** Milliseconds between two checks for uploads that send too little. */
 const STALL_INTERVAL = 1000;
 const MAX_INFLATING = 8;
@@ -57,63 +60,100 @@ export function defaultBodyBudget(bodyLimit: number): number {
   return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MAX_DEFAULT_BUDGET));
 }
 
-export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
+export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
   /** Bytes of the limit that only the uploads in `privilegedUploads` may use. */
   const reservedRoom = limit / 4;
-  const maxPrivileged = Math.max(1, Math.floor(reservedRoom / bodyLimit));
   /** The sum of `heldBytes` of all exchanges. */
   let totalHeld = 0;
   let uploadCount = 0;
   let inflatingCount = 0;
   const waitingInflations: ((done: () => void) => void)[] = [];
-  /** Uploads that may use `reservedRoom`. */
-  const privilegedUploads = new Set<Exchange>();
-  /** Uploads that wait for room, in the order in which they were paused. */
-  const pausedUploads = new Set<Exchange>();
+  /** Uploads that may use `reservedRoom`, each with the bytes that it may add. */
+  const privilegedUploads = new Map<Exchange, number>();
+  let privilegedBytes = 0;
+  /** Other uploads beyond SMALL_BODY that are read, in the order of their last reads. READ_SIZE is claimed for each. */
+  const readUploads = new Set<Exchange>();
+  /** Uploads that wait for room, in the order in which they were paused, each with `checkCount` at that time. */
+  const pausedUploads = new Map<Exchange, number>();
   let stallTimer: NodeJS.Timeout | undefined;
+  /** The number of calls of `evictStalled`. */
+  let checkCount = 0;
 
-  /** Returns the free bytes of the limit. The result is negative when small bodies have exceeded the limit. */
+  /** Returns the free bytes of the limit that no read has claimed. Small bodies can make the result negative. */
   function room(): number {
-    return limit - totalHeld - uploadCount * UPLOAD_COST;
+    return limit - totalHeld - uploadCount * UPLOAD_COST - readUploads.size * READ_SIZE;
+  }
+
+  function isShort(): boolean {
+    return pausedUploads.size > 0 || room() < reservedRoom + READ_SIZE;
   }
 
   function pause(exchange: Exchange): void {
+    readUploads.delete(exchange);
     exchange.request.pause();
     exchange.request.socket.pause();
-    pausedUploads.add(exchange);
+    pausedUploads.set(exchange, checkCount);
+    watchForStalls();
   }
 
-  function resume(exchange: Exchange): void {
+  function resume(exchange: Exchange, pausedAt: number): void {
     pausedUploads.delete(exchange);
     exchange.request.resume();
     exchange.request.socket.resume();
-    // The counts are equal only if evictStalled() ran during the pause. Node delivers bytes that came during the pause
+    exchange.lastHeldBytes = -1;
+    // During two checks, the client had a whole STALL_INTERVAL to send. Node delivers bytes that came during the pause
     // within two turns of the event loop. If none came by then, the upload is refused.
-    if (exchange.lastHeldBytes === exchange.heldBytes) setImmediate(setImmediate, evictSilent, exchange);
-    else exchange.lastHeldBytes = -1;
+    if (checkCount - pausedAt > 1) setImmediate(setImmediate, evictSilent, exchange, exchange.heldBytes);
   }
 
-  /** Makes the upload privileged if fewer than `maxPrivileged` are. @returns whether the upload is privileged */
+  /** Makes the upload privileged if `reservedRoom` has room for all of it. One upload always can be privileged. */
   function claimPrivilege(exchange: Exchange): boolean {
-    if (privilegedUploads.size < maxPrivileged) privilegedUploads.add(exchange);
-    return privilegedUploads.has(exchange);
+    if (privilegedUploads.has(exchange)) return true;
+    const bytes = exchange.maxUploadBytes - exchange.heldBytes;
+    if (privilegedUploads.size > 0 && privilegedBytes + bytes > reservedRoom) return false;
+    privilegedUploads.set(exchange, bytes);
+    privilegedBytes += bytes;
+    return true;
   }
 
-  /** Resumes paused uploads, the oldest pause first, while each has room for one more read or becomes privileged. */
+  /** Claims room for the next read of the upload. @returns false when the upload must wait */
+  function claimRead(exchange: Exchange): boolean {
+    readUploads.delete(exchange);
+    if (!privilegedUploads.has(exchange) && room() >= reservedRoom + READ_SIZE) {
+      readUploads.add(exchange);
+      return true;
+    }
+    return claimPrivilege(exchange);
+  }
+
+  /** Resumes paused uploads, the oldest pause first, while each can claim a read. */
   function resumePaused(): void {
-    for (const exchange of pausedUploads) {
-      if (room() < reservedRoom + READ_SIZE && !claimPrivilege(exchange)) break;
-      resume(exchange);
+    for (const [exchange, pausedAt] of pausedUploads) {
+      if (!claimRead(exchange)) break;
+      resume(exchange, pausedAt);
     }
   }
 
+  /** Admits an upload that exceeds SMALL_BODY. Uploads that are being read wait, if their claims take its room. */
+  function admit(exchange: Exchange, bytes: number): boolean {
+    if (room() + readUploads.size * READ_SIZE < reservedRoom + bytes) return claimPrivilege(exchange);
+    for (const other of readUploads) {
+      if (room() >= reservedRoom + bytes) break;
+      if (claimPrivilege(other)) readUploads.delete(other);
+      else pause(other);
+    }
+    return true;
+  }
+
+  /** After a busy turn, timers run before the bytes that came meanwhile are read. `setImmediate` runs after that. */
   function watchForStalls(): void {
-    stallTimer ??= setInterval(evictStalled, STALL_INTERVAL).unref();
+    stallTimer ??= setInterval(() => setImmediate(evictStalled), STALL_INTERVAL).unref();
   }
 
   /** Refuses uploads that send too little although they are not paused. `resume` checks the paused uploads. */
   function evictStalled(): void {
-    if (pausedUploads.size === 0 && room() >= reservedRoom) {
+    checkCount++;
+    if (!isShort()) {
       clearInterval(stallTimer);
       stallTimer = undefined;
       return;
@@ -129,9 +169,9 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     for (const exchange of stalledUploads) evict(exchange);
   }
 
-  function evictSilent(exchange: Exchange): void {
-    const { isUploading, heldBytes, lastHeldBytes } = exchange;
-    if (isUploading && heldBytes === lastHeldBytes && !pausedUploads.has(exchange)) evict(exchange);
+  function evictSilent(exchange: Exchange, heldBytes: number): void {
+    if (exchange.isUploading && exchange.heldBytes === heldBytes && !pausedUploads.has(exchange) && isShort())
+      evict(exchange);
   }
 
   function hold(exchange: Exchange, bytes: number): void {
@@ -143,9 +183,11 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     if (!exchange.isUploading) return;
     exchange.isUploading = false;
     uploadCount--;
-    // An upload of up to SMALL_BODY bytes is neither privileged nor paused.
+    // An upload of up to SMALL_BODY bytes is in none of the collections.
     if (exchange.heldBytes <= SMALL_BODY) return;
+    privilegedBytes -= privilegedUploads.get(exchange) ?? 0;
     privilegedUploads.delete(exchange);
+    readUploads.delete(exchange);
     pausedUploads.delete(exchange);
   }
 
@@ -162,20 +204,20 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
 
   return {
     uploadCount: () => uploadCount,
-    beginUpload(exchange) {
+    beginUpload(exchange, maxBytes) {
       exchange.isUploading = true;
+      exchange.maxUploadBytes = maxBytes;
       uploadCount++;
     },
     reserve(exchange, bytes) {
       const { heldBytes } = exchange;
-      if (heldBytes + bytes > SMALL_BODY && heldBytes <= SMALL_BODY && room() < bytes) {
+      const isLarge = heldBytes + bytes > SMALL_BODY;
+      if (isLarge && heldBytes <= SMALL_BODY && !admit(exchange, bytes)) {
         watchForStalls();
         return false;
       }
       hold(exchange, bytes);
-      if (exchange.heldBytes <= SMALL_BODY || room() >= reservedRoom) return true;
-      watchForStalls();
-      if (!claimPrivilege(exchange)) pause(exchange);
+      if (isLarge && !claimRead(exchange)) pause(exchange);
       return true;
     },
     hold,

@@ -4,39 +4,48 @@ import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
 import { codingOf, malformedEncoding } from './decoder.ts';
+import type { StreamedUploads } from './streamed-uploads.ts';
 
 /**
  * Creates the stream. A client that waits for `100 Continue` gets it when the operation reads for the first time.
  *
  * @param limit maximum bytes, counted after inflating; a longer body makes the stream fail with 413
- * @throws HttpError UNSUPPORTED_ENCODING, BODY_TOO_LARGE
+ * @throws HttpError UNSUPPORTED_ENCODING, BODY_TOO_LARGE, OVERLOADED
  */
-export function streamBody(exchange: Exchange, limit: number): ReadableStream<Uint8Array> {
+export function streamBody(exchange: Exchange, limit: number, uploads: StreamedUploads): ReadableStream<Uint8Array> {
   const { request, response, head } = exchange;
   if (!exchange.hasBody) return new ReadableStream({ start: (controller) => controller.close() });
   exchange.streamsBody = true;
-  const inflate = codingOf(head.contentEncoding)?.createStream();
+  const coding = codingOf(head.contentEncoding);
   if (head.contentLength !== undefined && Number(head.contentLength) > limit)
     throw tooLarge(limit, Number(head.contentLength));
+  let fail: (error: unknown) => void = () => {};
+  uploads.begin(exchange, (error) => fail(error));
+  const inflate = coding?.createStream();
   const source = inflate === undefined ? request : request.pipe(inflate);
   let size = 0;
   let isOver = false;
+  const endUpload = () => {
+    isOver = true;
+    exchange.onBodyLost = undefined;
+    uploads.end(exchange);
+  };
 
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
         const finish = (close: () => void) => {
           if (isOver) return;
-          isOver = true;
-          exchange.onBodyLost = undefined;
+          endUpload();
           close();
         };
-        const fail = (error: unknown) =>
+        fail = (error) =>
           finish(() => {
             controller.error(error);
             source.pause();
           });
         source.on('data', (chunk: Buffer) => {
+          uploads.endWait(exchange);
           // Bytes that come after the answer or the end of the stream are dropped.
           if (isOver || exchange.isAnswered) return;
           size += chunk.length;
@@ -63,12 +72,10 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
           exchange.expectsContinue = false;
           response.writeContinue();
         }
+        uploads.beginWait(exchange);
         source.resume();
       },
-      cancel() {
-        isOver = true;
-        exchange.onBodyLost = undefined;
-      },
+      cancel: endUpload,
     },
     { highWaterMark: 0 },
   );

@@ -11,7 +11,7 @@ import { type Connection, connectionOf, type TrackedSocket } from './connection.
  * Maximum number of requests that wait in one process. Each takes about 3 KB. One read of 64 KiB can bring 2,500
  * requests, although the socket is then paused. The connection whose request would exceed the maximum is cut.
  */
-export const MAX_WAITING = 10_000;
+const MAX_WAITING = 10_000;
 
 export interface WaitingRequests {
   /** Holds a request back until the earlier requests on its connection have their answers, and then calls `start`. */

@@ -1,0 +1,129 @@
+// Limits the uploads that operations read as streams: their number in the process and for each network, and how slowly
+// a client may send. Only the time in which an operation waits for its client counts, because a slow operation is not
+// the client's fault. Such a wait does not count as a request in flight, either.
+import { refusal } from '../../base/errors.ts';
+import type { Exchange } from '../exchange.ts';
+import { overloaded } from './body.ts';
+import { MIN_UPLOAD_PROGRESS } from './budget.ts';
+
+export interface StreamedUploadsOptions {
+  /** Maximum number of streamed uploads in the process. */
+  readonly limit: number;
+  /** Returns the network of the client: its address, or the /64 of an IPv6 address. */
+  readonly networkOf: (exchange: Exchange) => string;
+  /** A clock in milliseconds that never goes back. */
+  readonly now?: () => number;
+}
+
+interface Upload {
+  readonly network: string;
+  /** Makes the stream fail. */
+  readonly fail: (error: unknown) => void;
+  /** When the operation began to wait for bytes; -1 while it does not wait. */
+  waitsSince: number;
+  /** Milliseconds of earlier waits since the last check of the rate. */
+  waited: number;
+  /** `bytesRead` of the socket at the last check of the rate. */
+  bytesRead: number;
+}
+
+/** The part of the limit that the uploads of one network may take: a quarter. */
+const NETWORK_DIVISOR = 4;
+/** Minimum bytes that a client must send in each second. The average over SLOW_AFTER counts. */
+const MIN_STREAM_RATE = 1024;
+/** Milliseconds of waits after which a slow upload is ended. */
+const SLOW_AFTER = 30_000;
+/** Milliseconds between two checks, and of waits after which a slow upload is ended when there are too many uploads. */
+const CHECK_INTERVAL = 1000;
+
+export class StreamedUploads {
+  readonly #options: StreamedUploadsOptions;
+  readonly #now: () => number;
+  readonly #networkLimit: number;
+  readonly #uploads = new Map<Exchange, Upload>();
+  /** The number of uploads of each network that has one. */
+  readonly #counts = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: StreamedUploadsOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#networkLimit = Math.ceil(options.limit / NETWORK_DIVISOR);
+  }
+
+  /** @throws HttpError OVERLOADED */
+  begin(exchange: Exchange, fail: (error: unknown) => void): void {
+    const network = this.#options.networkOf(exchange);
+    if (this.#isFull(network)) throw overloaded();
+    this.#counts.set(network, this.#countOf(network) + 1);
+    const { bytesRead } = exchange.request.socket;
+    this.#uploads.set(exchange, { network, fail, waitsSince: -1, waited: 0, bytesRead });
+    this.#timer ??= setInterval(() => setImmediate(() => this.#endSlow()), CHECK_INTERVAL).unref();
+  }
+
+  beginWait(exchange: Exchange): void {
+    const upload = this.#uploads.get(exchange);
+    if (upload !== undefined && upload.waitsSince < 0) upload.waitsSince = this.#now();
+  }
+
+  endWait(exchange: Exchange): void {
+    const upload = this.#uploads.get(exchange);
+    if (upload === undefined || upload.waitsSince < 0) return;
+    upload.waited += this.#now() - upload.waitsSince;
+    upload.waitsSince = -1;
+  }
+
+  /** Called when nothing more is read. Only the first call for an exchange has an effect. */
+  end(exchange: Exchange): void {
+    const upload = this.#uploads.get(exchange);
+    if (upload === undefined) return;
+    this.#uploads.delete(exchange);
+    const count = this.#countOf(upload.network) - 1;
+    if (count === 0) this.#counts.delete(upload.network);
+    else this.#counts.set(upload.network, count);
+    if (this.#uploads.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Returns the number of requests in flight that wait for their clients. */
+  waitingCount(): number {
+    let count = 0;
+    for (const [{ isAnswered, isStreamingAnswer }, { waitsSince }] of this.#uploads)
+      if (waitsSince >= 0 && !isAnswered && !isStreamingAnswer) count++;
+    return count;
+  }
+
+  #countOf(network: string): number {
+    return this.#counts.get(network) ?? 0;
+  }
+
+  #isFull(network: string): boolean {
+    return this.#uploads.size >= this.#options.limit || this.#countOf(network) >= this.#networkLimit;
+  }
+
+  #endSlow(): void {
+    const now = this.#now();
+    const slowUploads: [upload: Upload, error: Error][] = [];
+    for (const [exchange, upload] of this.#uploads) {
+      if (upload.waitsSince >= 0) {
+        upload.waited += now - upload.waitsSince;
+        upload.waitsSince = now;
+      }
+      const { bytesRead } = exchange.request.socket;
+      const isCrowded = this.#isFull(upload.network);
+      if (upload.waited < (isCrowded ? CHECK_INTERVAL : SLOW_AFTER)) continue;
+      const rate = (bytesRead - upload.bytesRead) / (upload.waited / 1000);
+      if (rate < MIN_STREAM_RATE && upload.waited >= SLOW_AFTER) slowUploads.push([upload, tooSlow()]);
+      else if (rate < MIN_UPLOAD_PROGRESS && isCrowded) slowUploads.push([upload, overloaded()]);
+      upload.waited = 0;
+      upload.bytesRead = bytesRead;
+    }
+    for (const [{ fail }, error] of slowUploads) fail(error);
+  }
+}
+
+function tooSlow(): Error {
+  const cause = new Error(`the client sent fewer than ${MIN_STREAM_RATE} bytes a second`);
+  return refusal('REQUEST_TIMEOUT', 'Cannot read the body: it arrives too slowly', { cause });
+}

@@ -1,0 +1,164 @@
+// Tests the bounds of uploads that operations read as streams: how many there may be, and how slowly they may come.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { assertEnvelope, parseRaw, type Service, startService } from '../support/service.ts';
+
+const controllers = {
+  'FileController.mjs': `
+    export const seen = { reads: 0 };
+    export let release;
+    const held = new Promise((done) => { release = done; });
+    export default class {
+      static operations = { '*': { body: 'stream', bodyLimit: 1e9, timeout: 600_000 } };
+      index() { return { ok: true }; }
+      async patch(data) { let size = 0; for await (const piece of data) { seen.reads++; size += piece.length; } return { size }; }
+      async red(data) { seen.reads++; await held; let size = 0; for await (const piece of data) size += piece.length; return { size }; }
+      created(data) { return data; }
+    }`,
+};
+
+interface Upload extends Socket {
+  text: string;
+}
+
+interface Seen {
+  readonly seen: { reads: number };
+  release(): void;
+}
+
+async function serve(t: TestContext, settings: Record<string, string>): Promise<Service & Seen> {
+  const service = await startService({ controllers, settings, expectedErrors: ['request-failed'] });
+  t.after(service.close);
+  assert.equal(await get(service), 200);
+  const controller = (await import(`file://${service.dir}/FileController.mjs`)) as Seen;
+  t.after(() => controller.release());
+  return { ...service, ...controller };
+}
+
+const get = async ({ url }: Service) => (await fetch(`${url}/api/file`)).status;
+
+/** Sends the head of an upload and its first byte, and waits until the operation has the byte, or has answered. */
+async function upload(t: TestContext, service: Service & Seen, lines = '', method = 'PATCH'): Promise<Upload> {
+  const socket = Object.assign(connect(service.port, '127.0.0.1'), { text: '' }) as Upload;
+  t.after(() => void socket.destroy());
+  socket.on('error', () => {});
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    socket.text += chunk;
+  });
+  const { reads } = service.seen;
+  socket.write(`${method} /api/file HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n${lines}\r\n1`);
+  while (service.seen.reads === reads && socket.text === '') await turn();
+  return socket;
+}
+
+async function answer(socket: Upload) {
+  while (!socket.text.includes('}')) await once(socket, 'data');
+  return parseRaw(socket.text);
+}
+
+/** Lets so many seconds pass. The service checks the rates once in each. */
+function createClock(t: TestContext) {
+  let now = Math.ceil(performance.now());
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  t.mock.method(performance, 'now', () => now);
+  return async (seconds: number, inEach = async () => {}) => {
+    for (let i = 0; i < seconds; i++) {
+      await inEach();
+      now += 1000;
+      t.mock.timers.tick(1000);
+      await turn();
+    }
+  };
+}
+
+describe('a streamed upload', () => {
+  test('does not count for MAX_IN_FLIGHT while it waits for its client', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '2' });
+    await upload(t, service);
+    await fetch(`${service.url}/api/file`, { method: 'POST', body: 'x' });
+    assert.equal(service.app.inFlight(), 1);
+    const others = Array.from({ length: 2 }, () => get(service));
+    assert.deepEqual(await Promise.all(others), [200, 200]);
+  });
+
+  test('counts for MAX_IN_FLIGHT while its operation does not read, and once its client has left', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '1' });
+    const socket = await upload(t, service, '', 'PUT');
+    assert.equal(await get(service), 503);
+    service.release();
+    while ((await get(service)) === 503);
+    socket.destroy();
+    while (service.app.inFlight() > 0) await turn();
+    assert.equal(await get(service), 200);
+  });
+
+  test('that is also the answer counts neither twice nor less than once', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '1' });
+    const echo = await upload(t, service, '', 'POST');
+    while (!echo.text.includes('\r\n1\r\n')) await once(echo, 'data');
+    assert.equal(service.app.inFlight(), 0);
+    const busy = fetch(`${service.url}/api/file`, { method: 'PUT' });
+    while (service.app.inFlight() < 1) await turn();
+    assert.equal(await get(service), 503);
+    service.release();
+    assert.equal((await busy).status, 200);
+  });
+
+  test('beyond a quarter of MAX_IN_FLIGHT from one network gets 503, and others are served', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '8', TRUSTED_PROXIES: '127.0.0.1' });
+    const from = (address: string) => upload(t, service, `X-Forwarded-For: ${address}\r\n`);
+    const first = await from('2001:db8::1');
+    await from('2001:db8::2');
+    const refused = await answer(await from('2001:db8::3'));
+    assertEnvelope(refused, 503, 'OVERLOADED');
+    assert.equal(refused.headers.get('retry-after'), '1');
+    assert.equal(refused.headers.get('connection'), 'close');
+    // Six more networks have room for one upload each, and a ninth upload has none.
+    for (let i = 1; i <= 6; i++) assert.equal((await from(`192.0.2.${i}`)).text, '');
+    assertEnvelope(await answer(await from('192.0.2.7')), 503, 'OVERLOADED');
+    assert.equal(await get(service), 200);
+    first.destroy();
+    while ((await from('192.0.2.7')).text !== '');
+  });
+
+  test('of fewer than 1,024 bytes a second gets 408 after 30 s, and a faster one stays', async (t) => {
+    const service = await serve(t, {});
+    const pass = createClock(t);
+    const [slow, fast] = [await upload(t, service), await upload(t, service)];
+    const unread = await upload(t, service, '', 'PUT');
+    const send = async () => {
+      slow.write('x'.repeat(1000));
+      fast.write('x'.repeat(1100));
+      const { reads } = service.seen;
+      while (service.seen.reads < reads + 2) await turn();
+    };
+    await pass(29, send);
+    assert.equal(slow.text, '');
+    await pass(1, send);
+    assertEnvelope(await answer(slow), 408, 'REQUEST_TIMEOUT');
+    assert.match(
+      String(service.lines.find(({ event }) => event === 'request-refused')?.reason),
+      /fewer than 1024 bytes/,
+    );
+    // The operation of the third upload did not read, so its client is not to blame.
+    assert.deepEqual([fast.text, unread.text], ['', '']);
+  });
+
+  test('of fewer than 4 KiB a second gets 503 while there are too many', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '8' });
+    const pass = createClock(t);
+    const [slow, fast] = [await upload(t, service), await upload(t, service)];
+    assertEnvelope(await answer(await upload(t, service)), 503, 'OVERLOADED');
+    await pass(2, async () => {
+      const { reads } = service.seen;
+      fast.write('x'.repeat(4200));
+      while (service.seen.reads === reads) await turn();
+    });
+    assertEnvelope(await answer(slow), 503, 'OVERLOADED');
+    assert.equal(fast.text, '');
+    assert.equal((await upload(t, service)).text, '');
+  });
+});

@@ -34,7 +34,7 @@ export function createCheckCaller(
     const { access } = exchange.choice.operation.settings;
     if (authenticate === undefined) return access === undefined ? undefined : checkRules(exchange, rulesOf(access));
     const rules = access === undefined ? [] : rulesOf(access);
-    const user = callFunction(exchange, authenticate, new RequestAccess(exchange, parts));
+    const user = contexts.run(exchange, () => authenticate(new RequestAccess(exchange, parts)));
     if (isThenable(user)) return Promise.resolve(user).then((resolved) => useUser(exchange, resolved, rules));
     return useUser(exchange, user, rules);
   }
@@ -67,22 +67,10 @@ export function createCheckCaller(
   function checkFunction(exchange: Exchange, rule: AccessFunction): Promise<undefined> | undefined {
     const params = new RequestAccess(exchange, parts);
     if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
-    const outcome = callFunction(exchange, rule, params);
+    const outcome = contexts.run(exchange, () => rule(params));
     if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
     readVerdict(outcome);
     return undefined;
-  }
-
-  /** Calls a function of the service file. If a callback of that function throws later, this request gets a 500. */
-  function callFunction(
-    exchange: Exchange,
-    method: (params: RequestAccess) => unknown,
-    params: RequestAccess,
-  ): unknown {
-    if (contexts.needsContext(exchange, method)) return contexts.run(exchange, method, () => method(params));
-    const result = method(params);
-    if (isThenable(result)) contexts.markAsynchronous(method);
-    return result;
   }
 
   return checkCaller;

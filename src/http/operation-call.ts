@@ -39,7 +39,6 @@ export function createCallSteps(options: CallOptions) {
     return function callGuardedOperation(exchange): Outcome {
       const result = callWithInput(exchange);
       if (isThenable(result)) {
-        contexts.markAsynchronous(exchange.choice.operation.method);
         startTimeLimit(exchange);
         result.then(
           (value) => answerUnlessLate(exchange, value, answer),
@@ -64,9 +63,7 @@ export function createCallSteps(options: CallOptions) {
     const { data, query, bytes } = exchange.input as RequestInput;
     exchange.input = undefined;
     const params = new Params(exchange, query as Query, options, bytes);
-    return contexts.needsContext(exchange, operation.method)
-      ? contexts.run(exchange, operation.method, () => perform(operation, data, params, exchange))
-      : perform(operation, data, params, exchange);
+    return contexts.run(exchange, () => perform(operation, data, params, exchange));
   }
 
   function answerUnlessLate(exchange: Exchange, result: unknown, answer: Responder['result']): void {

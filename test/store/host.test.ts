@@ -90,6 +90,20 @@ describe('a store-host', { skip: noPostgres }, () => {
     assert.deepEqual(await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] }), { tokens: [7] });
   });
 
+  it('removes rates that have all their tokens again, once a minute', async (test) => {
+    const { url, store } = await startStore(test);
+    const host = await openHost(test, url);
+    await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] });
+    await store.query("update gatefold.rate set at = at - interval '3 hours'");
+    await host.call({ kind: 'look' });
+    assert.equal((await store.query('select * from gatefold.rate')).length, 1);
+    const { now } = performance;
+    test.mock.method(performance, 'now', () => now.call(performance) + 60_000);
+    await host.call({ kind: 'look' });
+    // The host answers the look before it has removed the rates.
+    await until('no rate', async () => (await store.query('select * from gatefold.rate')).length === 0, 10_000);
+  });
+
   it('keeps a revocation that the store lost in a failover, and writes the revocation to the store', async (test) => {
     const { url, store } = await startStore(test);
     const host = await openHost(test, url);

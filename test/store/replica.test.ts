@@ -35,6 +35,15 @@ for (const { name, listed, rowInMemory } of cases)
     assert.equal(replica.publish(), false);
   });
 
+it('the replica writes a revocation on this machine to the file when no row has changed', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const replica = openReplica(folder, createMemoryLog().log);
+  assert.equal(replica.publish(), true);
+  writeRevokedHere(folder, new Map([['a', TIME]]));
+  assert.equal(replica.publish(), true);
+  assert.match(readFileSync(join(folder, 'production.json'), 'utf8'), new RegExp(`"revoked_at":"${TIME}"`));
+});
+
 it('the replica removes a row and its lost revocation when the store removes the row', (test) => {
   const folder = makeFolder(test, REVOKED);
   const replica = openReplica(folder, createMemoryLog().log);

@@ -83,7 +83,10 @@ async function measureLap(scenario, options, series) {
     const bare = await start({ key: 'bare', server: scenario.bare ?? 'bare', request: scenario.request });
     const others = [];
     for (const entry of shuffled(scenario.entries)) others.push(await start(entry));
-    for (const target of others) await checkAnswers({ label: SERVERS[target.entry.server].label, ...target }, bare);
+    for (const target of others) {
+      const { label } = SERVERS[target.entry.server];
+      await checkAnswers({ label, ...target }, bare, scenario.bare === 'other');
+    }
     for (const target of [bare, ...others]) await warmUp(target, options);
     const measure = options.order === 'together' ? measureTogether : measureRound;
     if (options.order === 'together') shareOneCore([bare, ...others]);

@@ -20,6 +20,11 @@ const ROWS = {
   },
   seconds: { fallback: () => '1', parse: wholeNumber(1, 60), about: 'seconds a burst' },
   connections: { fallback: () => '32', parse: wholeNumber(1, 1000), about: 'connections of the load generator' },
+  other: {
+    fallback: () => '',
+    parse: String,
+    about: 'another build, a checkout or a dist, that the present one is compared with in the place of bare',
+  },
   order: {
     fallback: () => 'turns',
     parse: oneOf(['turns', 'together']),
@@ -58,6 +63,7 @@ export function readOptions() {
       rounds: read('rounds'),
       seconds: read('seconds'),
       connections: read('connections'),
+      other: read('other'),
       order: read('order'),
       generator: read('load'),
     };

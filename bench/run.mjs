@@ -2,12 +2,14 @@
 import { measureScenario } from './measure.mjs';
 import { readOptions } from './options.mjs';
 import { foreignNote, formatTable } from './report.mjs';
-import { SCENARIOS } from './scenarios.mjs';
-import { missingCommand, SERVERS } from './servers.mjs';
+import { besideOther, SCENARIOS } from './scenarios.mjs';
+import { missingCommand, SERVERS, useOther } from './servers.mjs';
 
-const { scenarios: wanted, peers, ...options } = readOptions();
+const { scenarios: wanted, peers, other, ...options } = readOptions();
 const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`);
+if (other !== '') useOther(other);
 const scenarios = SCENARIOS.filter(({ name }) => wanted.includes(name))
+  .map((scenario) => (other === '' ? scenario : besideOther(scenario)))
   .map((scenario) => ({ ...scenario, entries: scenario.entries.filter(isWanted) }))
   // A scenario with bare alone is run only if bare was requested.
   .filter(({ entries }) => entries.some(({ key }) => key !== 'noise') || peers.every((peer) => peer === 'bare'));
@@ -18,7 +20,7 @@ try {
   const { laps, rounds, seconds, connections, generator, order } = options;
   say(foreignNote(results.flatMap(({ series }) => [...series.values()].flatMap(({ pairs }) => pairs))));
   say(
-    `${laps} laps of ${rounds} rounds, bursts of ${seconds} s ${order === 'together' ? 'at the same time' : 'in turns'} by ${generator} on ${connections} connections; bare = 1.00\n`,
+    `${laps} laps of ${rounds} rounds, bursts of ${seconds} s ${order === 'together' ? 'at the same time' : 'in turns'} by ${generator} on ${connections} connections; ${other === '' ? 'bare' : 'the other build'} = 1.00\n`,
   );
   process.stdout.write(`${formatTable(results)}\n`);
 } catch (error) {

@@ -54,6 +54,25 @@ export const SCENARIOS = [
 ];
 
 /**
+ * Returns the scenario with the other build of Gatefold in the place of bare.
+ *
+ * @param {Scenario} scenario
+ * @returns {Scenario}
+ */
+export function besideOther(scenario) {
+  const { request } = scenario;
+  const own = scenario.entries.filter(({ server }) => server === 'gatefold').slice(0, 1);
+  return {
+    ...scenario,
+    bare: 'other',
+    entries: [
+      { key: 'noise', server: 'otherAgain', request },
+      ...own.map((entry) => ({ ...entry, goal: { atMost: 1.02 } })),
+    ],
+  };
+}
+
+/**
  * Compares all servers on one request.
  *
  * @param {string} name

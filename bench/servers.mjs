@@ -29,6 +29,8 @@ export const MANY_ROWS = 100_000;
 export const MANY_GROUPS = 10_000;
 
 const GATEFOLD = here('../dist/server.js');
+/** The build of `--other`. */
+let otherFile = '';
 const START_LIMIT_MS = 60_000;
 
 /** @satisfies {Record<string, ServerRow>} */
@@ -58,6 +60,8 @@ export const SERVERS = {
   koa: { label: 'Koa', peer: 'koa', file: here('./peers/koa.mjs') },
   express: { label: 'Express', peer: 'express', file: here('./peers/express.mjs') },
   gatefold: gatefold('Gatefold, lines off', () => ({})),
+  other: otherBuild('the other build'),
+  otherAgain: otherBuild('the other build, again (noise)'),
   gatefoldLines: gatefold('Gatefold', () => ({ LOG_LEVEL: 'info' })),
   gatefoldTls: { ...gatefold('Gatefold, lines off', tlsSettings), secure: true },
   gatefoldTlsLines: { ...gatefold('Gatefold', () => ({ ...tlsSettings(), LOG_LEVEL: 'info' })), secure: true },
@@ -96,6 +100,20 @@ function gatefold(label, env) {
       ...env(),
     }),
   };
+}
+
+/** @param {string} label @returns {ServerRow} */
+function otherBuild(label) {
+  return Object.defineProperty(
+    gatefold(label, () => ({})),
+    'file',
+    { get: () => otherFile },
+  );
+}
+
+/** @param {string} folder a checkout with its `dist`, or a `dist` */
+export function useOther(folder) {
+  otherFile = [join(folder, 'dist', 'server.js'), join(folder, 'server.js')].find((file) => existsSync(file)) ?? folder;
 }
 
 /**

@@ -1,6 +1,7 @@
 // Finds the request to which an uncaught exception belongs. The exception may come from a timer that an operation has
-// set, or from a promise that nobody awaits. Each call of an operation, a guard, `authenticate` or a function in `access`
-// runs in a context of an AsyncLocalStorage. Its timers and promises keep this context, which leads to the request.
+// set, or from a promise that nobody awaits. Each call of an operation, a guard, `authenticate` or a function in
+// `access` runs in a context of an AsyncLocalStorage. Its timers and promises keep this context, which leads to the
+// request.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isThenable } from '../base/values.ts';
 import type { Exchange } from './exchange.ts';
@@ -12,7 +13,7 @@ export interface ExchangeContexts {
    * request. A thenable is returned as a promise, because a query builder starts its work only in its method `then`.
    */
   run(exchange: Exchange, work: () => unknown): unknown;
-  /** Calls `work` in no context. If `work` calls code of a tracing tool, an error of this code belongs to no request. */
+  /** Calls `work` in no context. Then an error of a tracing tool that `work` calls belongs to no request. */
   leaveContext<T>(work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   current(): Exchange | undefined;

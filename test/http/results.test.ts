@@ -160,7 +160,11 @@ describe('failures', () => {
       ['{ a: { self: {}, toJSON() { return { b: {}, c: [new Set()] } } } }', '/a/c/0', /class Set/],
       ['{ a: new (class { set = new Set(); toJSON() { return this } })() }', '/a/set', /class Set/],
       ['{ a: ((empty) => [empty, empty])({}), b: { c: { d: new Map() } } }', '/b/c/d', /class Map/],
-      ['{ empty: { __proto__: null }, deep: [1, 2].reduce((value) => ({ value }), new Map()) }', '/deep/value/value', /Map/],
+      [
+        '{ empty: { __proto__: null }, deep: [1, 2].reduce((value) => ({ value }), new Map()) }',
+        '/deep/value/value',
+        /Map/,
+      ],
       ['new Reply(201, { tags: new Set() })', '/tags', /class Set/],
       ['Promise.resolve({ tags: new Set() })', '/tags', /class Set/],
       ['Array.from({ length: 100_000 }, (_, i) => i === 99_999 ? new Map() : i)', '/99999', /class Map/],

@@ -228,14 +228,16 @@ describe('incomplete uploads', () => {
     assert.match(String((await once(chunked, 'data'))[0]), /^HTTP\/1\.1 100 /);
     chunked.write(`9c40\r\n${'a'.repeat(40_000)}\r\n0\r\n\r\n`);
     assert.match(String((await once(chunked, 'data'))[0]), /^HTTP\/1\.1 503 /);
-    // Uploads that were accepted send nothing, and are ended while room is short. The others were refused at once.
-    const refused = stuck.filter(({ text }) => text !== '').length;
-    while (stuck.filter(({ text }) => text !== '').length === refused) await tick(t);
-    assert.deepEqual(
-      new Set(stuck.map(({ text }) => /^HTTP\/1\.1 (\d+)/.exec(text)?.[1])),
-      new Set(['503', undefined]),
-    );
-    assert.equal(await answered(await upload(t, service, 900_000, 900_000)), 200);
+    // Uploads that were accepted send nothing, and are ended if others wait for their room.
+    let status = 503;
+    for (let i = 0; i < 10 && status === 503; i++) {
+      const later = await upload(t, service, 900_000, 900_000);
+      do await tick(t);
+      while (later.text === '');
+      status = await answered(later);
+    }
+    assert.equal(status, 200);
+    for (const { text } of stuck) assert.match(text, /^(HTTP\/1\.1 503 |$)/);
   });
 
   test('with only a head get 503 when other uploads need room', async (t) => {

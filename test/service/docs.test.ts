@@ -110,8 +110,8 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
   ];
   const [, drawing = ''] = /## The order of a request\n[\s\S]*?```\n([\s\S]*?)```/.exec(TEXT) ?? [];
   const drawn = Array.from(drawing.matchAll(/^(\w[\w ]*?) {2,}/gm), ([, name = '']) => name);
-  const start = (settings: Record<string, string>) =>
-    startService({ controllers, settings, parts: { credentials: { identify } } });
+  const start = (settings: Record<string, string>, files = controllers) =>
+    startService({ controllers: files, settings, parts: { credentials: { identify } } });
   const endOf = async (service: Service, path: string, init?: RequestInit) => {
     const answer = await fetch(`${service.url}${path}`, init);
     const text = await answer.text();
@@ -131,10 +131,12 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
       assert.ok(drawn.includes(step));
     });
 
-  test('also for the rate of the address', async (t) => {
-    const limited = await start({ NODE_ENV: 'development', RATE_LIMIT: '1/h' });
+  test('also without keyHeader, and for the rate of the address', async (t) => {
+    const files = { ...controllers, 'service.mjs': controllers['service.mjs'].replace(/keyHeader: .*/, '') };
+    const limited = await start({ NODE_ENV: 'development', RATE_LIMIT: '1/h' }, files);
     t.after(limited.close);
-    await endOf(limited, '/api/nothing');
+    const dead = await endOf(limited, '/api/thing', { headers: { authorization: 'Bearer dead' } });
+    assert.deepEqual(dead, { status: 401, detail: { step: 'key', error: 'its row is revoked' } });
     assert.deepEqual(await endOf(limited, '/api/nothing'), { status: 429, detail: { step: 'rate' } });
   });
 

@@ -53,7 +53,7 @@ interface LostObject {
 
 /**
  * Finds the lost object that is nearest to the root. The value has been encoded before, so it has no cycle. The search
- * goes level by level, because a `{}` that may stand there, such as an empty query, is mostly near the root. It ends
+ * goes level by level, because a harmless `{}`, such as an empty query, is mostly near the root. It ends
  * when it has found a plain object for each `{}` of the JSON. The search of a whole body would cost a tenth of a POST.
  */
 function findLostObject(root: object, json: string): LostObject | undefined {

@@ -50,7 +50,7 @@ it('a service reloads on SIGHUP, and ends when its terminal is closed', {
     }
   });
   process.kill(supervisor, 'SIGHUP');
-  await until(/live\S* +signal, in/);
+  await until(/generation-serving[^\n]*signal/);
   assert.equal((await ask(Number(port), '/api/test')).status, 200);
   terminal.kill('SIGKILL');
   await ended;

@@ -151,18 +151,3 @@ test('a worker whose supervisor is gone refuses new groups and exits with 0', as
   assert.deepEqual([status, headers.get('retry-after')], [503, '1']);
   assert.deepEqual(await exited, [0, null]);
 });
-
-test('a worker whose supervisor leaves during an import answers without waiting for it', async (t) => {
-  const files = { 'SteadyController.js': controller('steady') };
-  // A worker that waited for the supervisor would be at its drain timeout first, and cut the connection.
-  const { dir, url, worker } = await start(t, files, { DRAIN_TIMEOUT: '2s' });
-  const untilAlone = "if (process.connected) await new Promise((alone) => process.once('disconnect', alone));";
-  write(dir, 'NewController.js', controller('new', untilAlone));
-  const loading = heard(worker, 'loading');
-  const answer = fetch(`${url}/new`);
-  assert.equal((await loading).file, 'NewController.js');
-  const exited = once(worker, 'exit');
-  worker.process.disconnect();
-  assert.equal((await answer).status, 200);
-  assert.deepEqual(await exited, [0, null]);
-});

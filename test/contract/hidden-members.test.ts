@@ -147,7 +147,7 @@ describe('a private or protected method is not an operation', () => {
     });
   }
 
-  for (const word of ['private', 'protected', 'public', 'override', 'async', 'declare', 'accessor']) {
+  for (const word of ['private', 'protected', 'public', 'async', 'declare', 'accessor']) {
     test(`a method below the field ${word} is public`, async () => {
       const folder = join(dir, `field-${word}`);
       mkdirSync(folder);

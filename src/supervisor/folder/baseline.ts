@@ -78,7 +78,9 @@ export function createBaseline(dir: string) {
     }
     // A new service file changes the rules of every group. So the arrival of this file counts as a change, and a worker
     // that already serves never imports it.
-    entries.set(SERVICE_KEY, snapshot.get(SERVICE_KEY) ?? ABSENT);
+    // A service file that was away for a moment can be in the snapshot although no worker has loaded it.
+    const isMissed = snapshot.has(SERVICE_KEY) && !broken && !groups.some(({ group }) => group === SERVICE);
+    entries.set(SERVICE_KEY, isMissed ? MIXED : (snapshot.get(SERVICE_KEY) ?? ABSENT));
     const folder = snapshot.get('folder') ?? dir;
     for (const load of groups) {
       if (load.group !== SERVICE) entries.set(`group:${load.group}`, load.file);

@@ -17,8 +17,8 @@ export interface Strays {
 
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
 const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
-/** Matches files that nobody loads: hidden files, tests, and declarations of types. */
-const ON_PURPOSE = /^[.#]|\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
+/** Matches files that nobody loads: tests, and declarations of types. */
+const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 
 export function createStrays(dir: string): Strays {
   /** By path: whether the file uses `defineService`. A file is read again when its fingerprint changes. */

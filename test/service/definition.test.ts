@@ -292,6 +292,7 @@ describe('an entry of the controllers folder', () => {
       (name) => [name] as const,
     ),
     ['ServiceController.ts'],
+    ['.service.ts'],
     ['service .ts'],
     ['service.ts.ts'],
     ['rules.js', "import { defineService as d } from 'gatefold';\nexport default d({});"],
@@ -306,8 +307,8 @@ describe('an entry of the controllers folder', () => {
     });
 
   const harmless: readonly (readonly [file: string, text?: string])[] = [
-    ['.service.ts'],
     ['service.ts~'],
+    ['.service.ts.swp'],
     ['service.test.ts'],
     ['service.d.ts'],
     ['service.ts.bak'],

@@ -21,6 +21,7 @@ export class RequestHead {
   transferEncoding: string | undefined;
   requestId: string | undefined;
   expect: string | undefined;
+  /** The header `Origin`. When a request has several such lines, the field is `null`, the origin of nobody. */
   origin: string | undefined;
   /** The header `traceparent`. When a request has several such lines, none counts, and the field is ''. */
   traceparent: string | undefined;
@@ -42,7 +43,7 @@ export class RequestHead {
           }
           break;
         case 6:
-          if (isName(name, 'Origin', 'origin')) this.origin ??= value;
+          if (isName(name, 'Origin', 'origin')) this.origin = this.origin === undefined ? value : 'null';
           else if (isName(name, 'Expect', 'expect')) this.expect = value;
           break;
         case 7:

@@ -48,8 +48,9 @@ export function createOriginSteps(
     return origin === own || publicOrigins.includes(origin) || cors?.allows?.(origin) === true;
   }
 
-  /** Returns the origin that a browser has for this service if no proxy is between them. */
-  function ownOrigin({ head: { host = '' } }: Exchange): string {
+  /** Returns the origin that a browser has for this service if no proxy is between them. Browsers send `Host`. */
+  function ownOrigin({ head: { host } }: Exchange): string | undefined {
+    if (host === undefined) return undefined;
     // An origin never contains the default port of its scheme.
     return isSecure
       ? `https://${host.replace(/:443$/, '')}`.toLowerCase()

@@ -164,6 +164,7 @@ const SERVICES: Readonly<Record<string, { files: object; settings?: Record<strin
     rows: [
       ['POST /api/order', [COOKIE, 'Origin: https://api.example'], 'created'],
       ['POST /api/order', [COOKIE, 'Origin: https://old.example', CROSS], 'created'],
+      ['POST /api/order', [COOKIE, 'Origin: https://old.example', 'Origin: https://evil.example'], REFUSED],
       ['POST /api/order', [COOKIE, 'Origin: http://api.example'], REFUSED],
       ['POST /api/order', [COOKIE, 'Origin: http://own.example:8080'], 'created'],
     ],
@@ -194,6 +195,13 @@ for (const [title, { files, settings = {}, rows }] of Object.entries(SERVICES))
         if (code === REFUSED) assert.equal(answer.status, 403);
       });
   });
+
+it('no origin is that of a request without a Host', async (t) => {
+  const service = await startService({ controllers: { ...serviceFile(AUTHENTICATE), ...ORDER } });
+  t.after(() => service.close());
+  const text = `POST /api/order HTTP/1.0\r\n${COOKIE}\r\nOrigin: http://\r\nContent-Length: 0\r\n\r\n`;
+  assert.equal(parseRaw(await service.raw(text)).status, 403);
+});
 
 it('with TLS in this process, only the origin of https is that of the service', async (t) => {
   const transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' });

@@ -402,7 +402,7 @@ describe('the server refuses a controller file with', () => {
     [
       'a misspelt tag',
       operation('A', 'interface A {\n  /** @minLenght 1 */\n  a: string }'),
-      /@minLenght is not read here: write @minLength$/,
+      /@minLenght is not read here: the constraints are @minLength, /,
     ],
     [
       'a tag for strings on a number',

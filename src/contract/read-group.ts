@@ -88,13 +88,13 @@ export function readGroup(
   /**
    * Creates the contract of an operation that is not found in the source. A TypeScript file may have such an operation
    * only in these cases:
-   * - The operation has no parameters, or the schema of a library (such as zod) checks its data.
+   * - The schema of a library (such as zod) checks its data.
    * - `static operations` declares it `unchecked`.
    * - It comes from a package.
    *
    * @throws ContractError in all other cases, and in any file when the method may be private or protected
    */
-  function contractWithoutSource({ name, method, depth, settings }: RunTimeOperation): OperationContract {
+  function contractWithoutSource({ name, depth, settings }: RunTimeOperation): OperationContract {
     // The place of the first word in the source that is the name. The operation is probably near this place.
     const nameOffset = module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`));
     const place = `${path}:${lineOf(module.source, nameOffset)}`;
@@ -102,8 +102,8 @@ export function readGroup(
       const key = JSON.stringify(name);
       throw new ContractError(
         place,
-        `${name} ${reason}: write it as a method of the exported class or object, with a plain name, ` +
-          `or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
+        `${name} ${reason}: write it, with a plain name, as a method of a class or an object that this file declares, ` +
+          `or imports by name from the file that declares it; or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
       );
     };
     const level = hasSameClasses ? levels[depth] : undefined;
@@ -117,7 +117,6 @@ export function readGroup(
     if (needsNoDataType(name, settings)) return contractWithoutTypes(name);
     if (!path.endsWith('.ts'))
       return contractWithoutTypes(name, 'its source is not followed: it is made by code, or comes from a package');
-    if (hasNoParameters(method)) return contractWithoutTypes(name);
     return refuse(
       `is an operation whose types are not found${mayBeReplaced ? ', since a spread or a computed name may replace it' : ''}`,
     );
@@ -159,22 +158,6 @@ function mayMarkMethod(source: string, name: string): boolean {
     });
   } catch (error) {
     if (error instanceof SourceError) return true;
-    throw error;
-  }
-}
-
-/** Whether a loaded function certainly reads no arguments. False for a bound function: its text is `[native code]`. */
-function hasNoParameters(method: RunTimeOperation['method']): boolean {
-  const text = Function.prototype.toString.call(method);
-  if (/\[native code\]|\barguments\b/.test(text)) return false;
-  try {
-    const { tokens, partner } = tokenize(text);
-    // Finds the parentheses of the parameters. A `=>` comes first when the only parameter has no parentheses.
-    let i = 0;
-    while (i < tokens.length && !/^(?:\(|=>)$/.test(tokens[i]?.text ?? '')) i = Math.max(partner[i] as number, i) + 1;
-    return tokens[i]?.kind === Kind.punctuation && tokens[i]?.text === '(' && partner[i] === i + 1;
-  } catch (error) {
-    if (error instanceof SourceError) return false;
     throw error;
   }
 }

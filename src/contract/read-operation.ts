@@ -243,6 +243,6 @@ function isListOfAnything(type: TypeNode, scope: Scope): boolean {
 function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
-  const target = findType(type, scope);
+  const target = findType(type.name, scope);
   return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
 }

@@ -1,5 +1,5 @@
-// Every operation at run time is found in the source, in any supported form, and its annotations are the check. An
-// operation that is not found refuses a TypeScript file, and is reported in JavaScript. An operation without types is
+// Every operation at run time is found in the source, and its annotations are the check. An operation in a form that
+// is not read refuses a TypeScript file, and is reported in JavaScript. An operation without types is
 // unchecked and reported.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -166,6 +166,46 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
       'Object.create': '%U%const base = { created(data: User) { return data; } };\nexport default Object.create(base);',
       'an instantiation expression':
         '%U%class Crud<T> { created(data: T) { return data; } }\nexport default Crud<User>;',
+      'the second constant of a statement':
+        '%U%const A = class { created(data: User) { return data; } }, B = class extends A {};\nexport default B;',
+      'a namespace as the default in an export list':
+        "import * as ops from './HERE/a.ts';\nexport { ops as default };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
+      'an exported function of a namespace':
+        "import * as h from './HERE/a.ts';\nexport default { created: h.create };\n// a.ts\n%U%export function create(data: User) { return data; }",
+      'a function with a non-null assertion':
+        '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
+      'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
+      'a key from a constant object':
+        "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
+      'an imported constant as a key':
+        "import { K, type User } from './HERE/k.ts';\nexport default { [K]: async (data: User) => data };\n// k.ts\n%E%export const K = 'created';",
+      'a re-exported class of another file':
+        "export { default } from './HERE/a.ts';\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
+      'an instance of an imported class, beside another function of the name':
+        "import { Real } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default new Real();\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
+      'an instance': '%U%class A { created(data: User) { return data; } }\nexport default new A();',
+      'an instance of a class without a name':
+        '%U%export default new (class { created(data: User) { return data; } })();',
+      'a class in brackets': '%U%export default (class A { created(data: User) { return data; } });',
+      'a frozen object with satisfies and a type assertion':
+        '%U%export default Object.freeze({ created(data: User) { return data; } } satisfies object) as object;',
+      'all exports of another file':
+        "export * as default from './HERE/a.ts';\n// a.ts\n%U%export function created(data: User) { return data; }",
+      'a function of an object':
+        '%U%const all = { make(data: User) { return data; } };\nexport default { created: all.make };',
+      'an untyped method with a computed name':
+        "%H%const k = 'created';\nexport default class A { [k](data: unknown) { return data; } }",
+      'an untyped function of a namespace':
+        "%P%import * as h from './HERE/h.ts';\nexport default { created: h.create };\n// h.ts\n%H%export async function create(data: unknown, params: unknown) { return [data]; }",
+      'a class expression': '%U%const A = class { created(data: User) { return data; } };\nexport default A;',
+      'an operation without parameters from a function':
+        'const make = () => ({ created() { return 1; } });\nexport default make();',
+      'a class that an imported file re-exports':
+        "import { Real } from './HERE/index.ts';\nexport default Real;\n// index.ts\nexport { Real } from './a.ts';\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
+      'a parent class that an imported file imports and exports':
+        "import { Real } from './HERE/index.ts';\nexport default class A extends Real {}\n// index.ts\nimport { Real } from './a.ts';\nexport { Real };\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
+      'a parent class of a namespace':
+        "import * as all from './HERE/a.ts';\nexport default class A extends all.Real {}\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
       'a function from a package':
         'import { created } from \'shop\';\nexport default { created };\n// node_modules/shop/index.js\nexport const created = (data) => data;\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
     },
@@ -174,31 +214,16 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
     ts: {
       'a literal type, beside a call of the operation':
         "export default class A { index() { return this.created('yes'); } created(data: 'yes') { return data; } }",
-      'the second constant of a statement':
-        '%U%const A = class { created(data: User) { return data; } }, B = class extends A {};\nexport default B;',
       'a method that the constructor binds':
         '%U%export default class A { constructor() { this.created = this.created.bind(this); } created(data: User) { return data; } }',
       'a declared field over an inherited method':
         '%U%class Base { created(data: User) { return data; } }\nexport default class A extends Base { declare created: (data: User) => User; }',
       'an alias of an imported class, beside another function of the name':
         "import Real from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nconst x = Real;\nexport default x;\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
-      'an instance of an imported class, beside another function of the name':
-        "import { Real } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default new Real();\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
-      'a namespace as the default in an export list':
-        "import * as ops from './HERE/a.ts';\nexport { ops as default };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
-      'an exported function of a namespace':
-        "import * as h from './HERE/a.ts';\nexport default { created: h.create };\n// a.ts\n%U%export function create(data: User) { return data; }",
-      'a function with a non-null assertion':
-        '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
-      'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
       'an object with two properties of the same name':
         '%U%export default { created(data) { return data; }, created: (data: User) => data };',
       'an object with a later template key of the same name':
         '%U%export default { created(data) { return data; }, [`created`]: (data: User) => data };',
-      'a key from a constant object':
-        "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
-      'an imported constant as a key':
-        "import { K, type User } from './HERE/k.ts';\nexport default { [K]: async (data: User) => data };\n// k.ts\n%E%export const K = 'created';",
       'a default import from a file with the name of the operation':
         "import created from './HERE/created.ts';\nexport default { created };\n// created.ts\n%U%export default (data: User) => data;",
       'a typed method that is wrapped afterwards':
@@ -219,8 +244,6 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%U%// created(data)\nexport default class XController { cre\\u0061ted(data: User) { return data; } }',
       'a method beside a function of the same name':
         '%U%function created(data: unknown) { return data; }\nexport default class XController { index() { return created(1); } created(data: User) { return data; } }',
-      'a re-exported class of another file':
-        "export { default } from './HERE/a.ts';\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
       'a method with a type parameter':
         '%U%export default class XController { created<T extends string>(data: User, _?: unknown) { const t = "" as T; return [data, t]; } }',
       'a type parameter with a constraint':
@@ -231,24 +254,14 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "export default class XController { created(data: { a: string } = { a: 'x' }) { return data; } }",
       'a parameter called this':
         '%U%export default class XController { created(this: unknown, data: User) { return data; } }',
-      'an instance': '%U%class A { created(data: User) { return data; } }\nexport default new A();',
-      'an instance of a class without a name':
-        '%U%export default new (class { created(data: User) { return data; } })();',
-      'a class in brackets': '%U%export default (class A { created(data: User) { return data; } });',
-      'a frozen object with satisfies and a type assertion':
-        '%U%export default Object.freeze({ created(data: User) { return data; } } satisfies object) as object;',
-      'all exports of another file':
-        "export * as default from './HERE/a.ts';\n// a.ts\n%U%export function created(data: User) { return data; }",
-      'a function of an object':
-        '%U%const all = { make(data: User) { return data; } };\nexport default { created: all.make };',
       'a method beside symbol members':
         '%U%const tag = Symbol();\nexport default class A { created(data: User) { return data; } [tag]() {} [Symbol.dispose]() {} }',
       'a method beside a key from a package':
         "%U%import { inspect } from 'node:util';\nexport default class A { created(data: User) { return data; } [inspect.custom]() { return 1; } }",
     },
     js: {
-      'a function from a TypeScript file':
-        "import * as b from './HERE/b.ts';\nexport default { created: b.create };\n// b.ts\n%U%export const create = (data: User) => data;",
+      'a function of a TypeScript file, imported by name':
+        "import { create } from './HERE/b.ts';\nexport default { created: create };\n// b.ts\n%U%export const create = (data: User) => data;",
     },
   },
   unchecked: {
@@ -303,14 +316,10 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "%P%import { Base } from './HERE/base.ts';\nexport default class A extends Base { created(data: unknown) { return [data]; } }\n// base.ts\nexport class Base { created(data: { a: string }) { return data; } }",
       'a controller whose service has a typed method of the same name':
         "%P%import { UserService } from './HERE/service.ts';\nconst service = new UserService();\nexport default class A { created(data: unknown) { return service.created(data as { name: string }); } }\n// service.ts\nexport class UserService { created(data: { name: string }) { return data; } }",
-      'an untyped method with a computed name':
-        "%H%const k = 'created';\nexport default class A { [k](data: unknown) { return data; } }",
       'an untyped method beside a property of the name on another object':
         '%P%const cycle: Record<string, unknown> = {};\ncycle.created = (a: number) => a;\nexport default class A { created(data: unknown) { return data; } }',
       'an untyped default import':
         "%P%import create from './HERE/h.ts';\nexport default { created: create };\n// h.ts\n%H%export default async function create(data: unknown, params: unknown) { return [data]; }",
-      'an untyped function of a namespace':
-        "%P%import * as h from './HERE/h.ts';\nexport default { created: h.create };\n// h.ts\n%H%export async function create(data: unknown, params: unknown) { return [data]; }",
       'an untyped method with a long body':
         "%P%%H%export default class A { async created(data: unknown, { query }: ControllerParams) {\n    const { name = 'x', ...rest } = (data ?? {}) as Partial<Record<string, string>>;\n    const re = /[a-z]\\/\\d+/giu;\n    const map = new Map<string, { a: number; b?: Row[] }>();\n    for (const [key, value] of Object.entries(rest)) { if (value === undefined) continue; map.set(key, { a: value.length }); }\n    type Local = { kind: 'a' } | { kind: 'b'; x: number };\n    interface Inner { y: string }\n    const local = { kind: 'a' } as Local as unknown as Local;\n    const inner: Inner | undefined = undefined;\n    const list = [...map].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { a }]): [string, number] => [key, a]);\n    const out = `%D%{name}-%D%{list.length ? `%D%{list[0]![0]}` : 'none'}`;\n    switch (local.kind) { case 'a': { break; } default: throw new Error(`no %D%{local.kind}`); }\n    label: for (let i = 0; i < 3; i++) { if (i === 1) continue label; }\n    try { await Promise.resolve(1 as const); } catch (error: unknown) { if (error instanceof TypeError) return null; }\n    const f = async <T,>(value: T, ...more: T[]): Promise<T | undefined> => (more.length > 0 ? more[0] : value);\n    return { out, list, inner, query: query.page ?? null, f: await f<string>(name), ok: re.test(out) satisfies boolean, undef: undefined };\n  } }",
       'untyped data beside an alias of ControllerParams':
@@ -324,6 +333,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
       'an untyped method of an object': '%U%export default { created(data) { return data; } };',
     },
     js: {
+      'a function from a TypeScript file':
+        "import * as b from './HERE/b.ts';\nexport default { created: b.create };\n// b.ts\n%U%export const create = (data: User) => data;",
       'a method with JSDoc':
         'export default class A { /** @param {{ name: string }} data */ created(data) { return data; } }',
       'a parameter with JSDoc': 'export default { created: (/** @type {{ name: string }} */ data) => data };',

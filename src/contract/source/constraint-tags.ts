@@ -36,75 +36,35 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
   uniqueItems: { constrains: 'array', value: 'flag' },
 } satisfies Record<string, TagRow>);
 
-const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 /** Matches the type in `@type int`, `@asType integer` or `@type {float}`, which are tags of other libraries. */
 const NUMBER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
-/**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. The map leads from the name of a tag,
- * in lower case, to its cure: the text to write instead. Each line below has a cure and, after a colon, its tags.
- */
-const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
-  [
-    '@minimum, @minLength or @minItems: min',
-    '@maximum, @maxLength or @maxItems: max',
-    '@minLength: minlen',
-    '@maxLength: maxlen',
-    '@minLength and @maxLength: length',
-    '@minimum and @maximum: range',
-    '@minItems and @maxItems: items',
-    '@minItems: arrayminsize',
-    '@maxItems: arraymaxsize',
-    '@minItems 1: arraynotempty',
-    '@uniqueItems: arrayunique',
-    '@minLength 1: isnotempty',
-    'Int or @integer: int isint islong',
-    'number: isfloat isdouble isnumber',
-    'string: isstring',
-    'boolean: isboolean',
-    'Date or @format date: isdate',
-    'Date or @format date-time: isdatetime',
-    'Email or @format email: isemail',
-    'Uuid or @format uuid: isuuid',
-    'Uri or @format uri: isurl isuri',
-    '@exclusiveMinimum 0: positive ispositive',
-    '@exclusiveMaximum 0: negative isnegative',
-    '@pattern: regex matches',
-    'the literal as the type: const equals',
-    'the literals as the type: isin isenum',
-    'a Record or an index signature: additionalproperties',
-    `${LIBRARY_SCHEMA}: contains mincontains maxcontains minproperties maxproperties patternproperties propertynames
-      unevaluatedproperties unevaluateditems additionalitems prefixitems dependentrequired dependentschemas
-      contentmediatype contentencoding contentschema mindate maxdate`,
-  ].flatMap((row) => {
-    const [cure = '', names = ''] = row.split(': ');
-    return names.split(/\s+/).map((name): [string, string] => [name, cure]);
-  }),
+/** Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case. */
+const FOREIGN_TAGS: ReadonlySet<string> = new Set(
+  `min max minlen maxlen length range items arrayminsize arraymaxsize arraynotempty arrayunique isnotempty int isint
+  islong isfloat isdouble isnumber isstring isboolean isdate isdatetime isemail isuuid isurl isuri positive ispositive
+  negative isnegative regex matches const equals isin isenum additionalproperties contains mincontains maxcontains
+  minproperties maxproperties patternproperties propertynames unevaluatedproperties unevaluateditems additionalitems
+  prefixitems dependentrequired dependentschemas contentmediatype contentencoding contentschema mindate maxdate`.split(
+    /\s+/,
+  ),
 );
+
+const CURE = `the constraints are @${Object.keys(CONSTRAINTS).join(', @')}; for others, give a schema in static operations`;
 
 /** @returns the error for a tag that only looks like a constraint; undefined for a constraint, and for a remark */
 export function findTagMistake(name: string, text: string): string | undefined {
-  // typescript-json-schema reads `@TJS-minLength` like `@minLength`. Here, the error says to write `@minLength`.
+  // typescript-json-schema reads `@TJS-minLength` like `@minLength`.
   const bareName = name.replace(/^TJS-/i, '');
   if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = bareName.toLowerCase();
-  const near = findNearest(lower);
   // `@const` and `@const {string}` are JSDoc, and `@const 5` is the constraint of a library.
   const isJsdocConst = lower === 'const' && /^(?:\{|$)/.test(text);
-  const foreign = isJsdocConst
-    ? undefined
-    : (FOREIGN_TAGS.get(lower) ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${LIBRARY_SCHEMA}` : undefined));
+  const isForeign = !isJsdocConst && (FOREIGN_TAGS.has(lower) || /^[Ii]s[A-Z]/.test(name));
   const isNumberType = /^(?:as)?type$/.test(lower) && NUMBER_TYPE.test(text);
-  const cure = isNumberType ? 'Int or @integer' : (foreign ?? (near === undefined ? undefined : `@${near}`));
-  if (cure === undefined) return undefined;
-  return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
-}
-
-/** Finds the constraint whose name differs least, by at most two letters. */
-function findNearest(lower: string): string | undefined {
-  const findWithin = (edits: number) =>
-    Object.keys(CONSTRAINTS).find((name) => isNear(lower, name.toLowerCase(), edits));
-  return findWithin(0) ?? findWithin(1) ?? findWithin(2);
+  const isMisspelt = Object.keys(CONSTRAINTS).some((constraint) => isNear(lower, constraint.toLowerCase(), 2));
+  if (!isForeign && !isNumberType && !isMisspelt) return undefined;
+  return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: ${CURE}`;
 }
 
 /** Whether a tag is a constraint or looks like one. A plain `@format` is neither: it marks a file for prettier. */

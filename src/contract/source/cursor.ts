@@ -16,8 +16,6 @@ export class Cursor {
   readonly partner: Tokens['partner'];
   /** Index of the current token: the next one to read. */
   index = 0;
-  /** The namespace around the current statement with a dot at its end: `Shop.`; empty outside of namespaces. */
-  namespace = '';
 
   readonly #parsers: Parsers;
   /** Indexes of the tokens whose comments are not stray: a parser has read the comment, or it has no constraint. */

@@ -7,7 +7,7 @@ export type DocAndPlace = Pick<Declaration, 'doc' | 'at'>;
 export type Fields = Partial<Declaration> & Pick<Declaration, 'at'>;
 
 export function createDeclaration(kind: Declaration['kind'], name: string, fields: Fields): Declaration {
-  const empty = { namespace: '', typeParams: [], parents: [], members: [], className: name, doc: undefined };
+  const empty = { typeParams: [], parents: [], members: [], doc: undefined };
   return { ...empty, kind, name, type: undefined, literalRange: undefined, value: undefined, ...fields };
 }
 
@@ -37,7 +37,7 @@ export function parseParentsAndMembers(
   }
   const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
   c.index = end + 1;
-  return createDeclaration(kind, name, { namespace: c.namespace, typeParams, parents, members, ...docAndPlace });
+  return createDeclaration(kind, name, { typeParams, parents, members, ...docAndPlace });
 }
 
 /** Parses `extends A, B` and `implements C`. Returns the types after `extends`. */

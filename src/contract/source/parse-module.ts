@@ -37,7 +37,7 @@ function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
     // The first token of a line may begin a statement. The parsers below leave any other token alone.
     const isStatementStart = c.index === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
     if (isStatementStart) skipDecorators(c);
-    if (isStatementStart && c.is('import') && c.namespace === '') parseImport(c, content);
+    if (isStatementStart && c.is('import')) parseImport(c, content);
     else if (isStatementStart && c.is('export')) parseExport(c, content);
     else if (isStatementStart && c.isName()) parseDeclaration(c, content);
     if (c.index === start) c.skipGroup();
@@ -108,7 +108,7 @@ function parseExport(c: Cursor, content: ModuleContent): void {
   } else if (c.is('default')) parseDefaultExport(c, content, start);
   else {
     skipDecorators(c);
-    for (const name of parseDeclaration(c, content, start)) if (c.namespace === '') content.exports.set(name, name);
+    for (const name of parseDeclaration(c, content, start)) content.exports.set(name, name);
   }
 }
 
@@ -126,24 +126,23 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
   const { doc } = c.tokens[statementStart] as Token;
   const literalRange = findLiteralRange(c);
   const value = parseValue(c, c.tokens.length - 1);
-  const isName = value?.kind === 'reference' && !value.name.includes('.');
-  const name = isName ? value.name : declare(c, content, 'const', 'default', { literalRange, value, doc, at });
+  const isName = value?.kind === 'reference';
+  const name = isName ? value.name : declare(content, 'const', 'default', { literalRange, value, doc, at });
   content.exports.set('default', name);
 }
 
 // Declarations
 
-/** @returns the name without its namespace */
-function addDeclaration(content: ModuleContent, declaration: Declaration): string {
-  const key = declaration.namespace + declaration.name;
-  const sameName = content.declarations.get(key);
-  if (sameName === undefined) content.declarations.set(key, [declaration]);
+function addDeclaration({ declarations }: ModuleContent, declaration: Declaration): string {
+  const { name } = declaration;
+  const sameName = declarations.get(name);
+  if (sameName === undefined) declarations.set(name, [declaration]);
   else sameName.push(declaration);
-  return declaration.name;
+  return name;
 }
 
-function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], name: string, fields: Fields): string {
-  return addDeclaration(content, createDeclaration(kind, name, { namespace: c.namespace, ...fields }));
+function declare(content: ModuleContent, kind: Declaration['kind'], name: string, fields: Fields): string {
+  return addDeclaration(content, createDeclaration(kind, name, fields));
 }
 
 /**
@@ -183,15 +182,14 @@ const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Obje
     const writtenType = parseType(c);
     const doc = c.readDocAt(docIndex);
     const type = c.refuseStrayTags(writtenType, docIndex, c.declarationEnd);
-    return declare(c, content, 'alias', name, { typeParams, type, doc, at });
+    return declare(content, 'alias', name, { typeParams, type, doc, at });
   },
   class: (c, content, docAndPlace) => {
     if (!c.isName(1) && !c.is('{', 1)) return undefined;
     c.index++;
     return addDeclaration(content, parseParentsAndMembers(c, 'class', parseClassName(c) ?? 'default', docAndPlace));
   },
-  namespace: parseNamespace,
-  module: parseNamespace,
+  module: refuseAugmentation,
   enum: (c, content, docAndPlace) => parseEnum(c, content, docAndPlace, 1),
   const: (c, content, docAndPlace) =>
     c.is('enum', 1) ? parseEnum(c, content, docAndPlace, 2) : parseConstants(c, content, docAndPlace),
@@ -205,22 +203,11 @@ const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Obje
   },
 } satisfies Record<string, DeclarationParser>);
 
-function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
+/** Refuses `declare module './other.ts' { … }`. The types of a namespace are not read, so it is stepped over. */
+function refuseAugmentation(c: Cursor): undefined {
   const { kind, value, at } = c.token(1);
-  // `declare module './other.ts' { … }`
   if (kind === Kind.string && value.startsWith('.') && c.is('{', 2))
     throw new SourceError('declarations that add to another file are not read', at);
-  if (!c.isName(1) || c.token(1).startsLine) return undefined;
-  c.index++;
-  const name = c.parseDottedName(c.expectName());
-  const outerNamespace = c.namespace;
-  const end = c.closingIndex('{');
-  c.namespace += `${name}.`;
-  c.index++;
-  parseStatements(c, content, end);
-  c.namespace = outerNamespace;
-  c.index = end + 1;
-  return name;
 }
 
 /** @param wordCount number of words before the name: one for `enum`, two for `const enum` */
@@ -231,7 +218,7 @@ function parseEnum(c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace, 
   const end = c.closingIndex('{') + 1;
   const literalRange = [c.token().at, (c.tokens[end] as Token).at] as const;
   c.index = end;
-  return declare(c, content, 'enum', name, { literalRange, ...docAndPlace });
+  return declare(content, 'enum', name, { literalRange, ...docAndPlace });
 }
 
 function parseConstants(c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace): Names {
@@ -253,7 +240,7 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   const literalRange = hasValue ? findLiteralRange(c) : undefined;
   const value = hasValue ? parseValue(c, c.tokens.length - 1) : undefined;
   if (hasValue && value === undefined) skipValue(c, c.tokens.length - 1, ',', true);
-  return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
+  return declare(content, 'const', name, { type, literalRange, value, ...fields });
 }
 
 /** Declares each name in `{ a, b: [c] } = …`, even the key `b`. The values of these names count as unknown. */
@@ -262,9 +249,7 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const names = c.tokens.slice(c.index, end).filter(({ kind }) => kind === Kind.name);
   c.index = end + 1;
   if (c.accept('=')) skipValue(c, c.tokens.length - 1, ',', true);
-  return names.map(({ value, at }) =>
-    declare(c, content, 'const', value, { isValueUncertain: true, doc: undefined, at }),
-  );
+  return names.map(({ value, at }) => declare(content, 'const', value, { isValueUncertain: true, doc: undefined, at }));
 }
 
 /**
@@ -296,5 +281,5 @@ function parseFunctionDeclaration(c: Cursor, content: ModuleContent, docAndPlace
   if (!c.is('(') && !c.is('<')) return undefined;
   const value = parseFunction(c);
   if (c.is('{')) c.skipGroup();
-  return declare(c, content, 'function', name, { value, ...docAndPlace });
+  return declare(content, 'function', name, { value, ...docAndPlace });
 }

@@ -135,10 +135,7 @@ function numberLiteral(text: string, sign: number, at: number): TypeNode {
 }
 
 function parseTypeOf(c: Cursor, at: number): TypeNode {
-  if (c.accept('import')) {
-    parseImportType(c, at);
-    return { kind: 'unsupported', form: '`typeof import()`', at };
-  }
+  if (c.accept('import')) return parseImportType(c, at);
   const name = c.parseDottedName(c.expectName());
   if (c.is('<') && !c.token().startsLine) parseTypeArgs(c);
   return { kind: 'typeof', name, at };
@@ -146,11 +143,10 @@ function parseTypeOf(c: Cursor, at: number): TypeNode {
 
 /** Parses `('./file.ts').Name<Args>` after the word `import`. */
 function parseImportType(c: Cursor, at: number): TypeNode {
-  const end = c.closingIndex('(');
-  const specifier = c.token(1).value;
-  c.index = end + 1;
-  const name = c.is('.') ? c.parseDottedName('').slice(1) : '*';
-  return { kind: 'name', name, args: parseTypeArgs(c), from: specifier, at };
+  c.index = c.closingIndex('(') + 1;
+  c.parseDottedName('');
+  parseTypeArgs(c);
+  return { kind: 'mistake', message: 'a type in import(…) is not read: import it by name, at the top of the file', at };
 }
 
 function parseTemplate(c: Cursor, at: number): TypeNode {

@@ -1,7 +1,6 @@
-// Parses the values from which a controller's operations can come: functions, classes, objects, and names of these. For
-// any other expression, `parseValue` returns undefined, and a file whose operations come from such a value is refused.
+// Parses the values from which a controller's operations can come: functions, objects, and names of these. For any
+// other expression, `parseValue` returns undefined, and a file whose operations come from such a value is refused.
 import type { Cursor } from './cursor.ts';
-import { parseClassName, parseParentsAndMembers } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
 import { SourceError } from './source-error.ts';
 import type { ValueNode } from './syntax.ts';
@@ -27,16 +26,11 @@ export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/**
- * Steps over suffixes that have no effect at run time: `x!`, `x as T`, `x satisfies T`. From such a type, TypeScript
- * infers the types of parameters.
- */
+/** Steps over `as T` and `satisfies T`. From such a type, TypeScript infers the types of parameters. */
 function skipTypeSuffixes(c: Cursor, value: ValueNode | undefined): ValueNode | undefined {
-  if (value === undefined || c.token().startsLine) return value;
-  const hasMark = c.accept('!');
-  if (!hasMark && !c.accept('as') && !c.accept('satisfies')) return value;
-  if (hasMark || c.accept('const')) return skipTypeSuffixes(c, value);
-  const canInfer = c.parseType().kind !== 'word' && (value.kind === 'function' || value.kind === 'object');
+  if (value === undefined || c.token().startsLine || (!c.accept('as') && !c.accept('satisfies'))) return value;
+  if (c.accept('const')) return skipTypeSuffixes(c, value);
+  const canInfer = c.parseType().kind !== 'word' && value.kind !== 'reference';
   return skipTypeSuffixes(c, canInfer ? { ...value, hasOuterType: true } : value);
 }
 
@@ -55,26 +49,16 @@ function isValueEnd(c: Cursor, end: number): boolean {
 function parseSupportedValue(c: Cursor, end: number): ValueNode | undefined {
   const functionNode = parseFunctionValue(c, end);
   if (functionNode !== undefined) return functionNode;
-  if (c.is('(')) return parseParenthesized(c);
   if (c.is('{')) return parseObject(c);
-  if (c.is('class')) return parseClass(c);
-  if (c.accept('new')) return parseNew(c);
   if (!c.isName()) return undefined;
-  const name = c.parseDottedName(c.expectName());
-  if (name === 'defineService') parseTypeArgs(c);
-  // `Object.freeze` returns its argument, and `defineService` keeps it. The result of any other call is unknown.
-  if (c.is('(')) return name === 'Object.freeze' || name === 'defineService' ? parseParenthesized(c) : undefined;
-  return { kind: 'reference', name };
-}
-
-/** Parses `(value)`, and also `(value,)`, the argument of a call. Returns undefined for `(a, b)`. */
-function parseParenthesized(c: Cursor): ValueNode | undefined {
-  const end = c.closingIndex('(');
-  c.index++;
-  const value = parseValue(c, end);
+  const name = c.expectName();
+  if (name !== 'defineService') return { kind: 'reference', name };
+  // `defineService` keeps the functions of its argument.
+  parseTypeArgs(c);
+  c.expect('(');
+  const value = c.is('{') ? parseObject(c) : undefined;
   c.accept(',');
-  if (c.index !== end) return undefined;
-  c.index++;
+  c.expect(')');
   return value;
 }
 
@@ -84,23 +68,6 @@ function parseObject(c: Cursor): ValueNode {
   const members = parseMembers(c, end, 'object');
   c.index = end + 1;
   return { kind: 'object', members };
-}
-
-function parseClass(c: Cursor): ValueNode {
-  const { at, doc } = c.token();
-  c.index++;
-  return { kind: 'class', declaration: parseParentsAndMembers(c, 'class', parseClassName(c) ?? '', { doc, at }) };
-}
-
-function parseNew(c: Cursor): ValueNode | undefined {
-  let callee: ValueNode | undefined;
-  if (c.is('(')) callee = parseParenthesized(c);
-  else if (c.is('class')) callee = parseClass(c);
-  else if (c.isName()) callee = { kind: 'reference', name: c.parseDottedName(c.expectName()) };
-  if (callee === undefined) return undefined;
-  const typeArgs = parseTypeArgs(c);
-  if (c.is('(')) c.skipGroup();
-  return { kind: 'new', callee, typeArgs };
 }
 
 /** For any value but a function, the result is undefined, and the cursor does not move. */

@@ -24,7 +24,7 @@ export type TypeNode = { readonly at: number } & (
     }
   /** A type that is not read, such as `a conditional type`. It is an error only when a request needs the type. */
   | { readonly kind: 'unsupported'; readonly form: string }
-  /** A type with a tag or a decorator that would have no effect. The message says what to write instead. */
+  /** A type that is refused with a message of its own, such as one with a tag that has no effect. */
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
@@ -32,11 +32,9 @@ export type TypeNode = { readonly at: number } & (
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** `Order` or `Shop.Order`; `*` for an `import('…')` without a name after it, which means the whole module. */
+  /** `Order`, `Enum.Member` or `imported.Order` */
   readonly name: string;
   readonly args: readonly TypeNode[];
-  /** The specifier in `import('…').Name`. */
-  readonly from?: string;
 }
 
 export interface TupleItem {
@@ -97,12 +95,8 @@ export interface FunctionNode {
 /** A value from which a controller's operations can come. A field for any other expression is undefined. */
 export type ValueNode =
   | FunctionNode
-  | { readonly kind: 'class'; readonly declaration: Declaration }
   | { readonly kind: 'object'; readonly members: readonly Member[]; readonly hasOuterType?: boolean }
-  /** `name`, `object.name` */
-  | { readonly kind: 'reference'; readonly name: string }
-  /** `new X<TypeArgs>(…)` */
-  | { readonly kind: 'new'; readonly callee: ValueNode; readonly typeArgs: readonly TypeNode[] };
+  | { readonly kind: 'reference'; readonly name: string };
 
 export interface TypeParam {
   readonly name: string;
@@ -114,8 +108,6 @@ export interface TypeParam {
 export interface Declaration {
   readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'function';
   readonly name: string;
-  /** The namespace around the declaration with a dot at its end: `Shop.`; empty outside of namespaces. */
-  readonly namespace: string;
   readonly typeParams: readonly TypeParam[];
   /** The types after `extends`. Those after `implements` are left out. */
   readonly parents: readonly TypeNode[];
@@ -131,8 +123,6 @@ export interface Declaration {
   readonly isValueUncertain?: boolean;
   /** The value of a function or a constant; undefined when it is none of the forms of a ValueNode. */
   readonly value: ValueNode | undefined;
-  /** The `constructor.name` of a class at run time. */
-  readonly className: string;
   readonly doc: string | undefined;
   readonly at: number;
 }
@@ -146,7 +136,7 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
-  /** By namespace and name (`Shop.Order`). Several interfaces or overloads can share a name, and a type and a value. */
+  /** By name. Several interfaces or overloads can share a name, and a type and a value. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   /** Key: the local name. */
   readonly imports: ReadonlyMap<string, Import>;

@@ -7,11 +7,8 @@ import type { Evaluator } from './evaluate.ts';
 import {
   type Followed,
   type FollowedFunction,
-  type FollowedValue,
-  followExport,
-  followFunction,
   followName,
-  type Instantiation,
+  followProperty,
   indexMembers,
   readMethod,
 } from './follow.ts';
@@ -25,12 +22,12 @@ export interface Level {
   /** The scope of the level's types. For `extends Base<User>`, the parameter `T` of `Base<T>` is `User` there. */
   readonly scope: Scope;
   readonly doc: string | undefined;
-  /** The class or the object. It can also be all exports of a file (`export * as default`). */
-  readonly value: FollowedValue;
+  /** Whether TypeScript infers types of parameters from the type of an object: `{ … } satisfies T`. */
+  readonly hasOuterType: boolean;
 }
 
 export interface Levels {
-  /** The levels, from level 0 on. The list is empty when the export is a function, or is not found in an own file. */
+  /** The levels, from level 0 on. The list is empty when the export is not read. */
   readonly levels: readonly Level[];
   /** Whether the parent of the last level comes from a package, or from JavaScript itself. */
   readonly hasPackageAncestor: boolean;
@@ -40,32 +37,29 @@ export interface Levels {
 export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
   const levels: Level[] = [];
   const seen = new Set<Declaration>();
-  let value: Followed = followExport(exportName, scope);
-  let parentArgs: Instantiation = { args: [], scope };
-  while (value !== undefined && value !== 'package' && value.kind === 'class' && !seen.has(value.declaration)) {
-    const { declaration, instantiation } = value;
+  const exported = scope.module.exports.get(exportName);
+  // A value that is exported from another file (`export … from`) is not followed.
+  let value: Followed = typeof exported === 'string' ? followName(exported, scope) : undefined;
+  let typeArgs: readonly Shape[] = [];
+  while (typeof value === 'object' && value.kind === 'class' && !seen.has(value.declaration)) {
+    const { declaration } = value;
     seen.add(declaration);
-    const args =
-      instantiation === undefined
-        ? evaluateTypeArgs(parentArgs, evaluator)
-        : evaluateNewTypeArgs(declaration, instantiation, evaluator);
-    const typeParams = evaluator.bind(declaration.typeParams, args, value.scope);
-    const levelScope: Scope = { ...value.scope, namespace: declaration.namespace, typeParams };
-    const { className, members, doc } = declaration;
-    levels.push({ className, members, scope: levelScope, doc, value });
+    const typeParams = evaluator.bind(declaration.typeParams, typeArgs, value.scope);
+    const levelScope: Scope = { ...value.scope, typeParams };
+    const { name: className, members, doc } = declaration;
+    levels.push({ className, members, scope: levelScope, doc, hasOuterType: false });
     const [parent] = declaration.parents as [TypeNode?];
     if (parent === undefined) return { levels, hasPackageAncestor: false };
-    parentArgs = { args: parent.kind === 'name' ? parent.args : [], scope: levelScope };
+    typeArgs = parent.kind === 'name' ? evaluateTypeArgs(parent.args, levelScope, evaluator) : [];
     value = parent.kind === 'name' ? followName(parent.name, levelScope) : undefined;
   }
-  if (levels.length > 0 || value === undefined || value === 'package' || value.kind === 'function')
-    return { levels, hasPackageAncestor: value === 'package' };
-  const { members, doc } = value.kind === 'object' ? value : { members: [], doc: undefined };
-  return { levels: [{ className: undefined, members, scope: value.scope, doc, value }], hasPackageAncestor: false };
+  if (levels.length === 0 && typeof value === 'object' && value.kind === 'object')
+    levels.push({ ...value, className: undefined });
+  return { levels, hasPackageAncestor: value === 'package' };
 }
 
 /** Evaluates type arguments. An unsupported argument is an error only for an operation that uses the argument. */
-function evaluateTypeArgs({ args, scope }: Instantiation, evaluator: Evaluator): Shape[] {
+function evaluateTypeArgs(args: readonly TypeNode[], scope: Scope, evaluator: Evaluator): Shape[] {
   return args.map((arg) => {
     try {
       return evaluator.evaluate(arg, scope);
@@ -76,18 +70,6 @@ function evaluateTypeArgs({ args, scope }: Instantiation, evaluator: Evaluator):
   });
 }
 
-/**
- * Evaluates the type arguments of `new X<Args>(…)`. TypeScript infers missing arguments from values, which are not read
- * here, and which can differ from a default. So an operation that needs a missing argument is refused.
- */
-function evaluateNewTypeArgs({ typeParams, name }: Declaration, call: Instantiation, evaluator: Evaluator): Shape[] {
-  if (call.args.length > 0) return evaluateTypeArgs(call, evaluator);
-  const cure = `write new ${name}<…>(…)`;
-  return typeParams.map((param) =>
-    failingShape(new Unsupported(`the type argument ${param.name} is inferred`, '', 0, cure)),
-  );
-}
-
 export interface FoundMember {
   /** Whether the source marks the member `private` or `protected`. */
   readonly isHidden: boolean;
@@ -96,13 +78,14 @@ export interface FoundMember {
 }
 
 /** Returns undefined when the source has no member of this name, or when the name is not read. */
-export function findMember({ value, members, scope }: Level, name: string): FoundMember | undefined {
-  if (value.kind !== 'class') {
-    const method = followFunction(value, name);
-    return method && { isHidden: false, method };
-  }
+export function findMember({ className, members, scope, hasOuterType }: Level, name: string): FoundMember | undefined {
   const sameName = indexMembers(members, scope).get(name);
-  return sameName && { isHidden: sameName.some(isMarkedHidden), method: readMethod(sameName, scope) };
+  const last = sameName?.at(-1);
+  if (sameName === undefined || last === undefined) return undefined;
+  // Several members of one name overload a method of a class. In an object, the last one counts.
+  const signatures = className === undefined ? [last] : sameName;
+  const method = last.value ? followProperty(last, scope, hasOuterType) : readMethod(signatures, scope, hasOuterType);
+  return { isHidden: sameName.some(isMarkedHidden), method };
 }
 
 /** Whether a level has a member whose name is not read, such as `...others` or `[name()]() {}`. */

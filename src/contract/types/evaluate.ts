@@ -117,31 +117,30 @@ export function createEvaluator(): Evaluator {
 
   function evaluateName(node: NameNode, scope: Scope, fail: Fail): Shape {
     const { name } = node;
-    const param = node.from === undefined ? scope.typeParams.get(name) : undefined;
+    const param = scope.typeParams.get(name);
     if (param !== undefined) return param;
-    const target = findType(node, scope);
+    const target = findType(name, scope);
     if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);
     if (target === undefined) {
       // An imported name that no file exports is an error, even if it is `Date` or the name of another global type.
-      const isGlobal = node.from === undefined && !scope.module.imports.has(name);
+      const isGlobal = !scope.module.imports.has(name);
       const shape = isGlobal ? (utilityType(name, args, fail) ?? GLOBAL_TYPES[name]) : undefined;
-      return shape ?? fail(`there is no type ${name} here`);
+      return shape ?? fail(`there is no type ${name} here${name.includes('.') ? ', and namespaces are not read' : ''}`);
     }
     if ('gatefoldName' in target)
       return gatefoldType(target.gatefoldName, args, fail) ?? fail(`${name} of gatefold has no JSON form`);
     if ('enumValue' in target) return { kind: 'const', value: target.enumValue };
     const { declarations, scope: targetScope } = target;
     const [first] = declarations as [Declaration];
-    const fullName = first.namespace + first.name;
-    const id = `${targetScope.path}#${fullName}${args.length === 0 ? '' : `<${args.map(idOf).join()}>`}`;
+    const id = `${targetScope.path}#${first.name}${args.length === 0 ? '' : `<${args.map(idOf).join()}>`}`;
     const cached = namedShapes.get(id);
     if (cached !== undefined) return cached;
     if (namedShapes.size >= MAX_NAMED_SHAPES) fail('this type grows without end');
     // A default export without a name gets the name under which it is imported.
-    const typeName = first.name === 'default' ? name : fullName.replaceAll('.', '_');
+    const typeName = first.name === 'default' ? name : first.name;
     const nameWithArgs = args.length === 0 ? typeName : `${typeName}_${args.map(nameOf).join('_')}`;
     const circularError = new CircularType(`${typeName} depends on itself`, scope.path, node.at);
     const evaluateOnce = createLazy(() => evaluateDeclarations(declarations, targetScope, args), circularError);
@@ -231,10 +230,11 @@ export function createEvaluator(): Evaluator {
   }
 
   function evaluateTypeOf(name: string, scope: Scope, fail: Fail): Shape {
-    const message = `the value ${name} is not a constant that can be read here`;
-    const target = findValue(name, scope);
-    if (target === undefined || target === 'package' || target.declaration === undefined) return fail(message);
-    const { declaration, scope: targetScope, keys } = target;
+    const message = `the value ${name} is not a constant of literals, declared here or imported from the file that declares it`;
+    const [head, ...keys] = name.split('.') as [string, ...string[]];
+    const target = findValue(head, scope);
+    if (target === undefined || target === 'package') return fail(message);
+    const { declaration, scope: targetScope } = target;
     refuseStrayConstraint(declaration.doc, failAt(targetScope, declaration.at));
     const { type } = declaration;
     const shape = type ? evaluate(type, targetScope) : readConstant(declaration, targetScope.module);

@@ -1,16 +1,11 @@
-// Follows a name or an expression to the class, object or function that it means, across the own files of a service
-// (files outside `node_modules`).
+// Follows a name to the class, object or function that it means: one that the file declares, or imports by name from
+// the own file (a file outside `node_modules`) that declares it.
 import { joinDocs } from '../source/doc-comment.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
-import { type FoundValue, findExportedValue, findValue, readMemberKey, type Scope } from './look-up.ts';
+import { findValue, readMemberKey, type Scope } from './look-up.ts';
 
-export type FollowedValue =
-  | {
-      readonly kind: 'class';
-      readonly declaration: Declaration;
-      readonly scope: Scope;
-      readonly instantiation?: Instantiation;
-    }
+export type Followed =
+  | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope }
   | {
       readonly kind: 'object';
       readonly members: readonly Member[];
@@ -18,15 +13,11 @@ export type FollowedValue =
       readonly doc: string | undefined;
       readonly hasOuterType: boolean;
     }
-  /** All exports of a file: `import * as name`. */
-  | { readonly kind: 'module'; readonly scope: Scope }
-  | FollowedFunction;
-
-/** The type arguments of `new X<Args>(…)`, or of `extends X<Args>`, and the scope in which they are evaluated. */
-export interface Instantiation {
-  readonly args: readonly TypeNode[];
-  readonly scope: Scope;
-}
+  | FollowedFunction
+  /** A value from a package or from JavaScript itself. */
+  | 'package'
+  /** A value that code computes, or another form that is not read. */
+  | undefined;
 
 export interface FollowedFunction {
   readonly kind: 'function';
@@ -40,28 +31,14 @@ export interface FollowedFunction {
   readonly isOverloaded: boolean;
 }
 
-/** `package` for a value from a package or from JavaScript itself; undefined for a value that code computes. */
-export type Followed = FollowedValue | 'package' | undefined;
-
-export function followExport(name: string, scope: Scope): Followed {
-  return followTarget(findExportedValue(name, scope));
-}
-
 /** @param name a name in the scope's file, with dots or without */
 export function followName(name: string, scope: Scope): Followed {
   const [head] = name.split('.') as [string];
   // A global name, such as the `Map` of `extends Map`, comes from JavaScript itself and has no source.
   const isGlobal = !scope.module.imports.has(head) && Object.hasOwn(globalThis, head);
-  return followTarget(findValue(name, scope) ?? (isGlobal ? 'package' : undefined));
-}
-
-function followTarget(target: FoundValue): Followed {
+  const target = findValue(head, scope) ?? (isGlobal ? 'package' : undefined);
   if (target === undefined || target === 'package') return target;
-  const { declaration, scope, keys } = target;
-  return keys.reduce<Followed>(
-    (owner, key) => (owner === undefined || owner === 'package' ? owner : followMember(owner, key)),
-    declaration === undefined ? { kind: 'module', scope } : followDeclaration(declaration, scope),
-  );
+  return head === name ? followDeclaration(target.declaration, target.scope) : undefined;
 }
 
 function followDeclaration(declaration: Declaration, scope: Scope): Followed {
@@ -69,10 +46,8 @@ function followDeclaration(declaration: Declaration, scope: Scope): Followed {
   if (kind === 'class') return { kind, declaration, scope };
   if (value === undefined || isValueUncertain === true) return undefined;
   if (kind !== 'function') return followValue(value, scope, declaration, canInferParams(declaration.type));
-  const overloads = scope.module.declarations.get(declaration.namespace + name) ?? [];
-  const signatures = overloads.flatMap((declaration) =>
-    declaration.value?.kind === 'function' ? [declaration.value] : [],
-  );
+  const overloads = scope.module.declarations.get(name) ?? [];
+  const signatures = overloads.flatMap(({ value }) => (value?.kind === 'function' ? [value] : []));
   const isOverloaded = areOverloads(signatures);
   return { kind, node: value as FunctionNode, scope, doc, at, hasOuterType: false, isOverloaded };
 }
@@ -83,56 +58,30 @@ const canInferParams = (type: TypeNode | undefined): boolean => type !== undefin
 function followValue(
   node: ValueNode,
   scope: Scope,
-  { name, doc, at }: Pick<Declaration, 'name' | 'doc' | 'at'>,
+  { doc, at }: Pick<Declaration, 'doc' | 'at'>,
   isInTypedValue: boolean,
 ): Followed {
-  const hasOuterType = isInTypedValue || ('hasOuterType' in node && node.hasOuterType === true);
-  switch (node.kind) {
-    case 'function':
-      return { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, hasOuterType, isOverloaded: false };
-    case 'object':
-      return { kind: 'object', members: node.members, scope, doc, hasOuterType };
-    case 'class': {
-      // JavaScript gives an anonymous class the name of its constant.
-      const className = node.declaration.className || name;
-      const declaration = { ...node.declaration, className, doc: node.declaration.doc ?? doc };
-      return { kind: 'class', declaration, scope };
-    }
-    case 'reference':
-      return followName(node.name, scope);
-    case 'new': {
-      const callee = followValue(node.callee, scope, { name: '', doc, at }, false);
-      if (callee === 'package') return callee;
-      return callee?.kind === 'class' ? { ...callee, instantiation: { args: node.typeArgs, scope } } : undefined;
-    }
-  }
+  if (node.kind === 'reference') return followName(node.name, scope);
+  const hasOuterType = isInTypedValue || node.hasOuterType === true;
+  return node.kind === 'object'
+    ? { kind: 'object', members: node.members, scope, doc, hasOuterType }
+    : { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, hasOuterType, isOverloaded: false };
 }
 
-function followMember(owner: FollowedValue, name: string): Followed {
-  if (owner.kind === 'module') return followExport(name, owner.scope);
-  if (owner.kind !== 'object') return undefined;
-  const member = indexMembers(owner.members, owner.scope).get(name)?.at(-1);
-  if (member?.kind === 'property') {
-    const { value, doc, at } = member;
-    const followed = value && followValue(value, owner.scope, { name: '', doc, at }, owner.hasOuterType);
-    // In `{ created: createUser }`, both the property and the function can have a comment. The tags of both are read.
-    const isFunction = typeof followed === 'object' && followed.kind === 'function';
-    return value?.kind === 'reference' && isFunction ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
-  }
-  return member === undefined ? undefined : readMethod([member], owner.scope, owner.hasOuterType);
-}
-
-/** Returns undefined when the object or the file has another value under the name. */
-export function followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined {
-  const member = followMember(owner, name);
-  return typeof member === 'object' && member.kind === 'function' ? member : undefined;
+/** @returns undefined when the property has another value than a function */
+export function followProperty(property: Member, scope: Scope, hasOuterType: boolean): FollowedFunction | undefined {
+  const { value, doc } = property;
+  const followed = value && followValue(value, scope, property, hasOuterType);
+  if (typeof followed !== 'object' || followed.kind !== 'function') return undefined;
+  // In `{ created: createUser }`, both the property and the function can have a comment. The tags of both are read.
+  return value?.kind === 'reference' ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
 }
 
 /** @param signatures the members of one name: several for an overloaded method. @returns undefined for a field */
 export function readMethod(
   signatures: readonly Member[],
   scope: Scope,
-  hasOuterType = false,
+  hasOuterType: boolean,
 ): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;

@@ -20,14 +20,12 @@ export type Loader = (
   use: ImportUse,
 ) => { path: string; module: Module } | 'package' | undefined;
 
-/** Where names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
+/** Where names are looked up: a file, and the type parameters with their shapes. */
 export interface Scope {
   readonly path: string;
   readonly module: Module;
   readonly load: Loader;
   readonly typeParams: ReadonlyMap<string, Shape>;
-  /** The namespace around the place, with a dot behind it: `Shop.`. */
-  readonly namespace?: string;
 }
 
 /** The meaning of a type's name; undefined when no own file declares or exports the name. */
@@ -47,19 +45,12 @@ export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
 /** The exports that one look-up has visited, as path and name. None is visited twice: re-exports can be circular. */
 type ExportSet = Set<string>;
 
-export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
-  const seen: ExportSet = new Set();
-  return from === undefined ? findLocalType(name, scope, seen) : findImportedType({ from, name }, scope, seen);
-}
-
-/** @param name `Order`, `Namespace.Order`, `Enum.Member` or `imported.Order` */
-function findLocalType(name: string, scope: Scope, seen: ExportSet): FoundType {
-  const declarations = findNearest(name, scope, isType);
-  const [first] = declarations;
-  if (first !== undefined)
-    return { declarations, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: first.namespace } };
+/** @param name `Order`, `Enum.Member` or `imported.Order` */
+export function findType(name: string, scope: Scope, seen: ExportSet = new Set()): FoundType {
+  const declarations = findDeclarations(name, scope, isType);
+  if (declarations.length > 0) return { declarations, scope: { ...scope, typeParams: NO_TYPE_PARAMS } };
   const [head, ...keys] = name.split('.') as [string, ...string[]];
-  const owners = findNearest(head, scope, isType);
+  const owners = findDeclarations(head, scope, isType);
   if (owners[0]?.kind === 'enum') {
     const value = readEnumValues(owners, scope.module)?.get(keys.join('.'));
     if (value !== undefined) return { enumValue: value };
@@ -68,6 +59,11 @@ function findLocalType(name: string, scope: Scope, seen: ExportSet): FoundType {
   return imported && findImportedType(withKeys(imported, keys), scope, seen);
 }
 
+const findDeclarations = (name: string, { module }: Scope, isWanted: typeof isType): readonly Declaration[] =>
+  (module.declarations.get(name) ?? []).filter(({ kind }) => isWanted(kind));
+const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
+const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && kind !== 'alias';
+
 /**
  * Adds the keys of a dotted name to its import. For `a.b`, the import `{ x as a }` gives the name `x.b`, and `* as a`
  * gives `b`. For `a` alone, `* as a` gives `*`, which means all exports of the file.
@@ -75,20 +71,6 @@ function findLocalType(name: string, scope: Scope, seen: ExportSet): FoundType {
 function withKeys({ from, name }: Import, keys: readonly string[]): Import {
   return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
-
-/** Looks into the scope's namespace first, and then into the namespaces around it. */
-function findNearest(name: string, scope: Scope, isWanted: typeof isType): readonly Declaration[] {
-  for (let namespace = scope.namespace ?? ''; ; ) {
-    const sameName = scope.module.declarations.get(namespace + name) ?? [];
-    const declarations = sameName.filter(({ kind }) => isWanted(kind));
-    if (declarations.length > 0 || namespace === '') return declarations;
-    // The namespace around `A.B.` is `A.`, and around `A.` there is none.
-    namespace = namespace.slice(0, namespace.lastIndexOf('.', namespace.length - 2) + 1);
-  }
-}
-
-const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
-const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && kind !== 'alias';
 
 function findImportedType({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundType {
   if (from === 'gatefold') return { gatefoldName: name };
@@ -103,7 +85,7 @@ function findExportedType(name: string, scope: Scope, seen: ExportSet): FoundTyp
   if (!addExport(name, scope, seen)) return undefined;
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findLocalType([target, ...keys].join('.'), scope, seen);
+  if (typeof target === 'string') return findType([target, ...keys].join('.'), scope, seen);
   if (target !== undefined) return findImportedType(withKeys(target, keys), scope, seen);
   const types = starExportsOf(head, scope).map((from) => findImportedType({ from, name }, scope, seen));
   // Only an own file certainly exports the name. The exports of `gatefold` and of a package are not read here.
@@ -121,41 +103,20 @@ function addExport(name: string, { path }: Scope, seen: ExportSet): boolean {
 }
 
 /** The meaning of a value's name; undefined when no own file declares the name. */
-export type FoundValue =
-  | {
-      /** The declaration; undefined for all exports of a file (`import * as name`). */
-      readonly declaration: Declaration | undefined;
-      readonly scope: Scope;
-      /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
-      readonly keys: readonly string[];
-    }
-  | 'package'
-  | undefined;
+export type FoundValue = { readonly declaration: Declaration; readonly scope: Scope } | 'package' | undefined;
 
-export function findValue(name: string, scope: Scope, seen: ExportSet = new Set()): FoundValue {
-  const [head, ...keys] = name.split('.') as [string, ...string[]];
-  const [declaration] = findNearest(head, scope, isValue);
-  if (declaration !== undefined)
-    return { declaration, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: declaration.namespace }, keys };
-  const imported = scope.module.imports.get(head);
-  return imported && findImportedValue(withKeys(imported, keys), scope, seen);
-}
-
-function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundValue {
-  const loaded = load(path, from, 'value');
+/** Finds a value that the file declares, or imports by name from the file that declares it. */
+export function findValue(name: string, scope: Scope): FoundValue {
+  const [declaration] = findDeclarations(name, scope, isValue);
+  if (declaration !== undefined) return { declaration, scope: { ...scope, typeParams: NO_TYPE_PARAMS } };
+  const imported = scope.module.imports.get(name);
+  if (imported === undefined) return undefined;
+  const loaded = scope.load(scope.path, imported.from, 'value');
   if (loaded === undefined || loaded === 'package') return loaded;
-  const scope: Scope = { ...loaded, load, typeParams: NO_TYPE_PARAMS };
-  return name === '*' ? { declaration: undefined, scope, keys: [] } : findExportedValue(name, scope, seen);
-}
-
-export function findExportedValue(name: string, scope: Scope, seen: ExportSet = new Set()): FoundValue {
-  if (!addExport(name, scope, seen)) return undefined;
-  const [head, ...keys] = name.split('.') as [string, ...string[]];
-  const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findValue([target, ...keys].join('.'), scope, seen);
-  if (target !== undefined) return findImportedValue(withKeys(target, keys), scope, seen);
-  const values = starExportsOf(head, scope).map((from) => findImportedValue({ from, name }, scope, seen));
-  return values.find((value) => value !== undefined && value !== 'package') ?? values.find(Boolean);
+  const local = loaded.module.exports.get(imported.name);
+  const target: Scope = { ...loaded, load: scope.load, typeParams: NO_TYPE_PARAMS };
+  const [exported] = typeof local === 'string' ? findDeclarations(local, target, isValue) : [];
+  return exported && { declaration: exported, scope: target };
 }
 
 export const isMarkedHidden = ({ modifiers }: Member): boolean =>
@@ -164,24 +125,20 @@ export const isMarkedHidden = ({ modifiers }: Member): boolean =>
 /** Returns '' for a symbol and for a member without a name, and undefined for a key that code computes: `[name()]`. */
 export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
   if (computed === undefined) return name;
-  const target = findValue(computed, scope);
+  const [head] = computed.split('.') as [string];
+  const target = findValue(head, scope);
   if (target === undefined || target === 'package') {
     // `Symbol.asyncDispose` and `inspect.custom` (from `node:util`) are symbols. Any other key may be a string, such as
     // the name of an operation, so it counts as computed.
-    const [head] = computed.split('.') as [string];
     const from = scope.module.imports.get(head)?.from;
     return (from === undefined ? head === 'Symbol' : isBuiltin(from)) ? '' : undefined;
   }
-  const { declaration, keys } = target;
-  if (declaration === undefined) return undefined;
   const { module } = target.scope;
-  const { type, literalRange } = declaration;
+  const { type, literalRange } = target.declaration;
   // The range of `Symbol('x')` is empty, because the value is no literal, but it begins at `Symbol`.
   const isSymbolValue = literalRange !== undefined && /^Symbol\b/.test(module.source.slice(literalRange[0]));
   const isSymbolType = type?.kind === 'unsupported' && type.form === 'a unique symbol';
-  if ((isSymbolValue || isSymbolType) && keys.length === 0) return '';
-  const shape = shapeAt(readConstant(declaration, module), keys);
-  return shape?.kind === 'const' ? String(shape.value) : undefined;
+  return (isSymbolValue || isSymbolType) && computed === head ? '' : undefined;
 }
 
 /** Returns the shape of a nested field: for the keys `a` and `b`, that of `b` in `{ a: { b: 1 } }`. */
@@ -245,7 +202,7 @@ const hasConstraint = (tokens: readonly Token[]): boolean =>
  */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
-    const declarations = module.declarations.get(declaration.namespace + declaration.name) ?? [];
+    const declarations = module.declarations.get(declaration.name) ?? [];
     const values = readEnumValues(declarations, module);
     return values && recordOf(Array.from(values, ([key, value]) => [key, requiredProp({ kind: 'const', value })]));
   }

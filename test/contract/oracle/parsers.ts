@@ -57,7 +57,6 @@ export function outlineOfOurs(source: string): Outline {
   for (const [name, declarations] of module.declarations) {
     for (const d of declarations) {
       const params = `<${d.typeParams.map((p) => `${p.name}=${ourType(p.fallback)}`)}>`;
-      if (d.namespace !== '') continue;
       if (d.kind === 'interface' || d.kind === 'class') {
         add(`${d.kind} ${name}`, `${params} ${d.parents.map(ourType).join()} {${d.members.map(ourMember).join('\n')}}`);
       } else if (d.kind === 'alias') add(`alias ${name}`, `${params} ${ourType(d.type)}`);
@@ -109,7 +108,7 @@ function theirType(n: ts.TypeNode | ts.Node | undefined): string {
   if (ts.isIntersectionTypeNode(n)) return `(intersection ${n.types.map(theirType).join(' ')})`;
   if (ts.isTypeLiteralNode(n)) return `(object ${n.members.map(theirMember).join(' ')})`;
   if (ts.isTypeReferenceNode(n)) return `(name ${dotted(n.typeName)}${args(n.typeArguments)})`;
-  if (ts.isImportTypeNode(n)) return n.isTypeOf ? '?' : theirImport(n);
+  if (ts.isImportTypeNode(n)) return '?';
   if (ts.isTypeOperatorNode(n)) {
     return n.operator === K.UniqueKeyword
       ? '?'
@@ -140,12 +139,6 @@ function theirItem(e: ts.TypeNode): string {
     return `${e.dotDotDotToken ? '...' : ''}${theirType(e.type)}${e.questionToken ? '?' : ''}`;
   if (ts.isRestTypeNode(e)) return `...${theirType(e.type)}`;
   return ts.isOptionalTypeNode(e) ? `${theirType(e.type)}?` : theirType(e);
-}
-
-function theirImport(n: ts.ImportTypeNode): string {
-  const from =
-    ts.isLiteralTypeNode(n.argument) && ts.isStringLiteral(n.argument.literal) ? n.argument.literal.text : '?';
-  return `(name import:${from}:${n.qualifier ? dotted(n.qualifier) : '*'}${args(n.typeArguments)})`;
 }
 
 function theirLiteral(l: ts.LiteralTypeNode['literal']): string {
@@ -231,7 +224,7 @@ function ourType(n: TypeNode | undefined): string {
     case 'object':
       return `(object ${n.members.map(ourMember).join(' ')})`;
     case 'name':
-      return `(name ${n.from === undefined ? '' : `import:${n.from}:`}${n.name}${n.args.length ? `<${n.args.map(ourType).join(' ')}>` : ''})`;
+      return `(name ${n.name}${n.args.length ? `<${n.args.map(ourType).join(' ')}>` : ''})`;
     case 'indexed':
       return `(at ${ourType(n.object)} ${ourType(n.key)})`;
     case 'typeof':

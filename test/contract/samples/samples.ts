@@ -142,7 +142,8 @@ export type A085 = T3;
 export type A086 = Money;
 export type A087 = Other.Address;
 export type A088 = Other.Page<Other.Id>;
-export type A089 = import('./other.ts').Role;
+import type { Role as OtherRole } from './other.ts';
+export type A089 = OtherRole;
 export type A090 = object;
 export type A091 = { a: object };
 export type A092 = { a: any; b: unknown };
@@ -283,15 +284,11 @@ export type A176 = (string | null) & {};
 export type A177 = Each<{ a: number; [key: string]: unknown }>;
 type Start = [string?];
 export type A178 = [...Start, number];
-declare namespace Keyed {
-  const KEY: unique symbol;
-  const NAME = 'id';
-  interface Order {
-    [KEY]?: 1;
-    [NAME]: string;
-  }
+declare const MARK: unique symbol;
+export interface A179 {
+  [MARK]?: 1;
+  id: string;
 }
-export type A179 = Keyed.Order;
 interface Chain {
   next?: Chain;
   a: string;
@@ -317,20 +314,6 @@ interface Counted {
 }
 export type A182 = Fork & Counted;
 export type A183 = Chain & { next: { next: Knot } };
-const TONES = ['outer'] as const;
-enum Side {
-  Left = 'outer',
-}
-export declare namespace Inner {
-  const TONES: readonly ['inner'];
-  enum Side {
-    Left = 'inner',
-  }
-  type Tone = (typeof TONES)[number];
-  type Left = Side.Left;
-}
-export type A175 = [Inner.Tone, Inner.Left];
-void [TONES, Side];
 void text;
 void regex;
 void tpl;

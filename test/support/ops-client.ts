@@ -44,7 +44,7 @@ export async function readyz(ops: number): Promise<{ status: number; body: Recor
 
 /** Repeats a request until the answer is as expected, because workers report only once a second. */
 export async function until<T>(look: () => Promise<T>, isMeant: (seen: T) => boolean): Promise<T> {
-  for (const end = Date.now() + 15_000; ; ) {
+  for (const end = Date.now() + 60_000; ; ) {
     const seen = await look();
     if (isMeant(seen)) return seen;
     assert.ok(Date.now() < end, `still ${JSON.stringify(seen instanceof Map ? [...seen] : seen).slice(0, 5000)}`);

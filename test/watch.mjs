@@ -2,7 +2,7 @@
 //
 //   npm run watch
 import { spawnSync } from 'node:child_process';
-import { existsSync, watch } from 'node:fs';
+import { statSync, watch } from 'node:fs';
 import { join, sep } from 'node:path';
 import { testsOf } from './importers.mjs';
 
@@ -11,6 +11,8 @@ const root = join(import.meta.dirname, '..');
 const QUIET = 200;
 /** @type {Set<string>} */
 const changed = new Set();
+/** @type {Map<string, number>} the time of each file in its last run; Node 20 also reports that a file was read */
+const times = new Map();
 /** @type {NodeJS.Timeout | undefined} */
 let timer;
 
@@ -24,7 +26,7 @@ for (const tree of ['src', 'test'])
 console.log('Watching src and test.');
 
 function runTests() {
-  const files = [...changed].filter((file) => existsSync(join(root, file)));
+  const files = [...changed].filter(isNew);
   changed.clear();
   const tests = [...new Set(files.flatMap((file) => nearTests(file)))];
   if (tests.length === 0) return;
@@ -32,6 +34,14 @@ function runTests() {
   const run = (/** @type {string[]} */ ...words) =>
     spawnSync(process.execPath, words, { cwd: root, stdio: 'inherit' }).status === 0;
   if (run('build.mjs', '--if-stale')) run('test/run.mjs', '--test-reporter=dot', ...tests);
+}
+
+/** @param {string} file @returns {boolean} whether the file exists and has changed since its tests ran */
+function isNew(file) {
+  const time = statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs;
+  if (time === undefined || time === times.get(file)) return false;
+  times.set(file, time);
+  return true;
 }
 
 /** @param {string} file */

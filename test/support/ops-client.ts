@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export default class {
   index() { return { pid: process.pid }; }
   async slow() { await sleep(1500); return { pid: process.pid }; }
-  loop() { for (;;); }
+  loop() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); }
   exit() { process.exit(5); }
 }`;
 

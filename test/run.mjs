@@ -1,7 +1,8 @@
-// Runs `node --test` with its own arguments, but several test files of a room in one process. A process takes as long
-// to start and to load src as the tests of a usual file take. Each file becomes a suite, so it keeps its own hooks. All
-// processes run the JavaScript that compile.mjs makes once. A run with coverage compiles nothing, because its report
-// shows the sources.
+// Runs `node --test`, but several test files of a room in one process. A process takes as long to start and to load src
+// as the tests of a usual file take. Each file becomes a suite, so it keeps its own hooks. All processes run the
+// JavaScript that compile.mjs makes once. A run with coverage compiles nothing, because its report shows the sources.
+//
+//   node test/run.mjs [flags of node] [files and folders of test]      Default: all tests but the slow ones
 //
 // All temporary files of the run are in one folder, which the run removes. This folder also has the cache of `tsx`,
 // which reads the names of all cached files at each start. On a machine that tests all day, these would be 100,000.
@@ -10,13 +11,24 @@
 // ends it. The cause is not known; nodejs/node#50948 describes a similar hang. Such a process is run a second time, but
 // only if none of its tests had begun.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** Maximum weight of the files of one process. With more, a process would exceed its time limit on a slow machine. */
-const MAX_WEIGHT = 6;
+const MAX_WEIGHT = 8;
 /** A test file that imports one of these starts whole services or commands, which takes most of its time. */
 const STARTS_PROCESSES = /support\/(cluster-server|command-bench|credentials-bench|deployed|store-machines)\.ts/;
 
@@ -37,8 +49,14 @@ isOver = true;
 `;
 
 const args = process.argv.slice(2);
-const flags = args.filter((arg) => !/\.test\.|\.slow\./.test(arg));
-const files = args.filter((arg) => !flags.includes(arg));
+const isFlag = (arg) => arg.startsWith('-');
+const flags = ['--test', '--test-concurrency=4', '--test-timeout=600000', ...args.filter(isFlag)];
+const paths = args.filter((arg) => !isFlag(arg));
+for (const path of paths.filter((path) => !existsSync(path))) {
+  console.error(`There is no test ${path}. Name files and folders of test; the value of a flag follows its "=".`);
+  process.exit(1);
+}
+const files = paths.length === 0 ? allTests() : paths.flatMap(filesOf);
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-run-')));
 const compiled = join(folder, 'compiled');
 const hasTypeScript = files.some((file) => file.endsWith('.ts'));
@@ -54,6 +72,25 @@ try {
   process.exitCode = run(groupFiles(files));
 } finally {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** @returns {string[]} the tests of `npm test`: those of test itself and of each room */
+function allTests() {
+  const rooms = readdirSync('test', { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return ['test', ...rooms.map(({ name }) => `test/${name}`)].flatMap((path) => filesOf(path)).filter(isQuick);
+}
+
+/** @param {string} path a test, or a folder of tests @returns {string[]} */
+function filesOf(path) {
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path)
+    .filter((name) => /\.(?:test|slow)\.ts$/.test(name))
+    .map((name) => `${path.replace(/\/$/, '')}/${name}`);
+}
+
+/** @param {string} file */
+function isQuick(file) {
+  return !file.endsWith('.slow.ts');
 }
 
 /**
@@ -95,7 +132,7 @@ function runnablePath(file) {
 
 /** @param {string} file */
 function weightOf(file) {
-  if (file.endsWith('.slow.ts')) return MAX_WEIGHT;
+  if (!isQuick(file)) return MAX_WEIGHT;
   return STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 2 : 1;
 }
 

@@ -8,6 +8,7 @@ import {
   lchownSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -271,9 +272,14 @@ describe('the probe and the folders above DIR', () => {
     });
 });
 
-const SHELLS = [['sh'], ['dash'], ['bash'], ['busybox', 'sh']].filter(
-  ([program = '']) => spawnSync(program, ['-c', ':']).error === undefined,
-);
+const which = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
+/** Each installed shell once: `sh` is often one of the others. */
+const SHELLS = [['dash'], ['bash'], ['busybox', 'sh'], ['sh']]
+  .filter(([program = '']) => spawnSync(program, ['-c', ':']).error === undefined)
+  .filter(([program = ''], index, shells) => {
+    const path = realpathSync(which(program));
+    return !shells.slice(0, index).some(([other = '']) => realpathSync(which(other)) === path);
+  });
 
 for (const [program = '', ...words] of SHELLS) {
   const sh = (script: string, options: object = {}) =>
@@ -413,8 +419,6 @@ test('readEnvironment reads the settings of an env file whose commands print tex
   const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
   assert.equal(readEnvironment(dir).GREETING, 'hello');
 });
-
-const which = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
 
 test('the error about an invalid env file contains none of its text', (t) => {
   const dir = makeProject(t, { env: 'A=1\nPASSWORD=(hunter2\nB=$(hunter3' });

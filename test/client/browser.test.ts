@@ -7,7 +7,7 @@ import { buildSync } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import type * as GatefoldClient from '../../src/client.ts';
 import type { EventStream, Reply } from '../../src/controller.ts';
-import { launchChromium, noChromium } from '../support/chromium.ts';
+import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -60,7 +60,7 @@ describe('the client in a page of another origin', { skip: noChromium }, () => {
     );
     await new Promise<void>((listening) => origin.listen(0, '127.0.0.1', listening));
     browser = await launchChromium();
-    page = await browser.newPage();
+    page = await openPage(browser);
     await page.goto(`http://127.0.0.1:${(origin.address() as AddressInfo).port}/`);
     const { outputFiles } = buildSync({
       entryPoints: ['src/client.ts'],

@@ -68,7 +68,7 @@ test('a numeric enum accepts exactly the values of its members', () => {
 });
 
 test('the checks of random types accept the same values as TypeScript', () => {
-  const count = Number(process.env.RANDOM_TYPES ?? 220);
+  const count = Number(process.env.RANDOM_TYPES ?? 120);
   const seed = Number(process.env.SEED ?? 7);
   const { source, names } = randomTypes(count, seed);
   const file = join(SAMPLES, `random-${seed}.ts`);

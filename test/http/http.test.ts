@@ -339,6 +339,8 @@ test('a request whose client disconnects while its group is imported is no longe
       (['destroy', 'resetAndDestroy'] as const).map((leave) => [head, path, leave] as const),
     ),
   );
+  const closed: Promise<unknown>[] = [];
+  const leavers: (() => void)[] = [];
   for (const [head, path, leave] of rows) {
     const accepted = once(left.app.server, 'connection');
     const raw = connect(left.port, '127.0.0.1');
@@ -346,10 +348,11 @@ test('a request whose client disconnects while its group is imported is no longe
     const [peer] = (await accepted) as [Socket];
     const before = left.app.inFlight();
     while (left.app.inFlight() === before) await new Promise(setImmediate);
-    const closed = new Promise((done) => peer.once('close', done));
-    raw[leave]();
-    await closed;
+    closed.push(new Promise((done) => peer.once('close', done)));
+    leavers.push(() => void raw[leave]());
   }
+  for (const leave of leavers) leave();
+  await Promise.all(closed);
   open();
   assert.equal((await fetch(`${left.url}/api/gated`)).status, 200);
   for (const end = performance.now() + 5000; left.app.inFlight() > 0 && performance.now() < end; )

@@ -155,7 +155,7 @@ describe('createOperationsServer', () => {
   test('sends X-Content-Type-Options: nosniff with every answer', async () => {
     const { port } = await open(() => STATUS);
     const asked = ['GET /livez', 'HEAD /readyz', 'GET /metrics', 'GET /nothing', 'POST /livez'].map(
-      (line) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`,
+      (line) => `${line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
     );
     const odd = [
       'GET /livez HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n',

@@ -1,4 +1,4 @@
-// Runs the example of the service file in docs/CONTROLLERS.md, and checks the steps of its drawing of a request.
+// Runs the example of the service file in docs/CONTROLLERS.md, and checks the step at which each refusal ends.
 import assert from 'node:assert/strict';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -108,8 +108,6 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
     ['operation', 409, '/api/thing', post('{"n":1}'), 'a twin'],
     ['operation', 404, '/api/thing', { method: 'DELETE' }],
   ];
-  const [, drawing = ''] = /## The order of a request\n[\s\S]*?```\n([\s\S]*?)```/.exec(TEXT) ?? [];
-  const drawn = Array.from(drawing.matchAll(/^(\w[\w ]*?) {2,}/gm), ([, name = '']) => name);
   const start = (settings: Record<string, string>, files = controllers) =>
     startService({ controllers: files, settings, parts: { credentials: { identify } } });
   const endOf = async (service: Service, path: string, init?: RequestInit) => {
@@ -128,7 +126,6 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
     test(`${init?.method ?? 'GET'} ${path} ends at the step ${step}`, async () => {
       const expected = error === undefined ? { step } : { step, error };
       assert.deepEqual(await endOf(service, path, init), { status, detail: expected });
-      assert.ok(drawn.includes(step));
     });
 
   test('also without keyHeader, and for the rate of the address', async (t) => {

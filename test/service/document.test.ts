@@ -65,24 +65,29 @@ interface Document {
   };
 }
 
-/** The document as a client receives it. `gatefold openapi` prints the same. */
-async function documentOf(t: { after(done: () => void): void }, options: string): Promise<Document> {
-  const service = serviceFile(options);
-  const files = { 'service.ts': service, 'problem.ts': PROBLEM, 'NoteController.ts': NOTES };
-  const cwd = makeProject(
-    t,
-    Object.fromEntries(Object.entries(files).map(([name, text]) => [`controllers/${name}`, text])),
-  );
+type Test = { after(done: () => void): void };
+
+function projectOf(t: Test, options: string): string {
+  const files = { 'service.ts': serviceFile(options), 'problem.ts': PROBLEM, 'NoteController.ts': NOTES };
+  return makeProject(t, Object.fromEntries(Object.entries(files).map(([name, text]) => [`controllers/${name}`, text])));
+}
+
+/** The document as a client receives it. */
+async function documentOf(t: Test, options: string, cwd = projectOf(t, options)): Promise<Document> {
   const api = await startTest({ controllers: `${cwd}/controllers` });
   try {
-    const document = (await (await api.fetch('/openapi.json')).json()) as Document;
-    const printed = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
-    assert.deepEqual(JSON.parse(printed.out), document);
-    return document;
+    return (await (await api.fetch('/openapi.json')).json()) as Document;
   } finally {
     await api.close();
   }
 }
+
+test('gatefold openapi prints the document of a service file with users, schemes and formatError', async (t) => {
+  const options = `${USERS} ${SCHEMES} formatError: ({ message }): Problem => ({ title: message, causes: [] }),`;
+  const cwd = projectOf(t, options);
+  const printed = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
+  assert.deepEqual(JSON.parse(printed.out), await documentOf(t, options, cwd));
+});
 
 const operationOf = ({ paths }: Document, name: string) => paths[`/api/note/${name}`]?.get as Operation;
 const securityOf = (document: Document, name: string) => operationOf(document, name).security;

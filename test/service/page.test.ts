@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { startTest, type TestApi } from '../../src/testing.ts';
-import { launchChromium, noChromium } from '../support/chromium.ts';
+import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
 import { makeProject } from '../support/command-bench.ts';
 import { GATEFOLD } from '../support/service.ts';
 
@@ -44,7 +44,7 @@ describe('the docs page under a service file', { skip: noChromium }, () => {
     );
     api = await startTest({ controllers: `${cwd}/controllers` });
     browser = await launchChromium();
-    page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
+    page = await openPage(browser, { viewport: { width: 1280, height: 860 } });
     page.on('pageerror', (error) => complaints.push(error.message));
     await page.goto(`${api.url}/api/docs`);
     await page.waitForSelector('h1');

@@ -35,6 +35,7 @@ async function codesUntil(service: Service, group: string, last: string): Promis
     if (code === last) return [...codes];
     assert.equal(retryAfter, code === 'GROUP_LOADING' ? '1' : null);
     codes.add(code);
+    await sleep(2);
     assert.ok(Date.now() < deadline, `no ${last}: ${[...codes]}`);
   }
 }
@@ -114,28 +115,29 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
 
 describe('a service that has had a service file', () => {
   it('serves nothing without the file, after a restart too, until the operator says so', async (t) => {
+    const env = { WORKERS: '1' };
     const dir = createFolder(t, { 'AController.mjs': open('a'), 'service.mjs': rules(USERS) });
-    const first = await startService(t, { dir });
+    const first = await startService(t, { dir, env });
     assert.equal((await post(first, 'a')).code, 'USER_REQUIRED');
     first.process.kill('SIGTERM');
     await first.exited;
 
     rmSync(join(dir, 'service.mjs'));
-    const second = await startService(t, { dir });
+    const second = await startService(t, { dir, env });
     assert.equal((await post(second, 'a')).code, 'SERVICE_NOT_LOADABLE');
     const { error } = await second.logged('service-not-loadable');
     assert.match(String(error), /put it back; .* defineService\(\{\}\) .* --without-service-file$/);
     second.process.kill('SIGTERM');
     await second.exited;
 
-    const third = await startService(t, { dir, flags: ['--without-service-file'] });
+    const third = await startService(t, { dir, flags: ['--without-service-file'], env });
     assert.equal((await post(third, 'a')).code, 'a');
     write(dir, 'service.mjs', rules(USERS));
     await codesUntil(third, 'a', 'USER_REQUIRED');
     third.process.kill('SIGTERM');
     await third.exited;
 
-    const fourth = spawnService(t, { dir, flags: ['--without-service-file'] });
+    const fourth = spawnService(t, { dir, flags: ['--without-service-file'], env });
     assert.equal((await fourth.exited).code, 1);
     assert.match(fourth.errors(), /--without-service-file: .*service\.mjs exists: remove the file or the flag\n$/);
   });

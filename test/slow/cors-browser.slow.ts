@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { launchChromium, noChromium } from '../support/chromium.ts';
+import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
 import { GATEFOLD, type Service, startService } from '../support/service.ts';
 
 const serviceFile = (origins: readonly string[]) => `
@@ -99,7 +99,7 @@ describe('a front end with a session cookie', { skip: noChromium }, () => {
   });
 
   async function open(origin: string): Promise<Page> {
-    const page = await context.newPage();
+    const page = await openPage(context);
     await page.goto(`${origin}/`);
     return page;
   }

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { createDocument, type DocumentedGroup } from '../../src/docs/openapi.ts';
 import { startTest, type TestApi } from '../../src/testing.ts';
-import { launchChromium, noChromium } from '../support/chromium.ts';
+import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
 import { createFolder } from '../support/folder.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 
@@ -75,8 +75,7 @@ describe('the docs page', { skip: noChromium }, () => {
       permissions: ['clipboard-read', 'clipboard-write'],
       ...options,
     });
-    const made = await context.newPage();
-    made.setDefaultTimeout(60_000);
+    const made = await openPage(context);
     made.on('pageerror', (error) => complaints.push(error.message));
     made.on('console', (message) => {
       // The browser also reports the error answers that the tests below provoke.
@@ -297,8 +296,7 @@ describe('the docs page', { skip: noChromium }, () => {
       const controllers = createFolder(t, { 'EchoController.mjs': echo });
       const service = await startTest({ controllers, env: { BASE_PATH: base } });
       t.after(() => service.close());
-      const context = await browser.newContext();
-      const other = await context.newPage();
+      const other = await openPage(browser);
       await other.goto(`${service.url}${prefix}/docs#/echo/echo_GET_by_id`);
       const found = other.locator('details.panel[open]#echo_GET_by_id');
       assert.equal(await found.locator('code.path').innerText(), `${prefix}/echo/{id}`);
@@ -306,7 +304,7 @@ describe('the docs page', { skip: noChromium }, () => {
       await send(found, 2);
       assert.deepEqual(JSON.parse(await found.locator('.answer pre').first().innerText()), { base: prefix, id: '7' });
       assert.equal(await other.locator('nav a.operation span').last().innerText(), '/{id}');
-      await context.close();
+      await other.context().close();
     }
   });
 

@@ -65,7 +65,7 @@ function boundedNode(dir: string): string {
   return path;
 }
 
-describe('a folder with pipes, devices and huge files', { timeout: 110_000 }, () => {
+describe('a folder with pipes, devices and huge files', { timeout: 500_000 }, () => {
   it('serves its other groups and edits, logs each unreadable file, and exits with 0', async (test) => {
     const dir = createOddFolder(test);
     const service = spawnService(test, { dir, node: boundedNode(dir) });
@@ -97,7 +97,7 @@ describe('a folder with pipes, devices and huge files', { timeout: 110_000 }, ()
     it(`does not block gatefold ${words.join(' ')}`, (test) => {
       const dir = createOddFolder(test);
       const { stdout, signal } = spawnSync(boundedNode(dir), [CLI, ...words, '--controllers-dir', dir], {
-        timeout: 60_000,
+        timeout: 180_000,
         encoding: 'utf8',
       });
       assert.equal(signal, null);

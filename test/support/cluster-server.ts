@@ -54,7 +54,7 @@ export interface ServiceOptions {
 /** How many times the start of the service a test waits. Nothing that a test waits for takes this long. */
 const STARTS = 60;
 /** The minimum in milliseconds, because some waits take the same time on any machine. */
-const LEAST_PATIENCE = 30_000;
+const LEAST_PATIENCE = 60_000;
 
 export async function startService(test: TestContext, options: ServiceOptions = {}): Promise<Service> {
   const service = spawnService(test, options);

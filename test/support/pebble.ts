@@ -129,7 +129,7 @@ async function answers(ask: () => Promise<unknown>): Promise<void> {
       await ask();
       return;
     } catch (error) {
-      if (attempt > 200) throw error;
+      if (attempt > 2000) throw error;
       await sleep(50);
     }
   }

@@ -100,7 +100,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
           child.unref();
           (child.stderr as Socket).unref();
           if (isReady) return;
-          if (attempt === 20) throw new Error(output);
+          if (attempt === 240) throw new Error(output);
           await sleep(250);
         }
       },

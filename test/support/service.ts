@@ -97,7 +97,7 @@ export function sendRaw(port: number, bytes: string | Buffer, answers = 1): Prom
       done(received);
     };
     socket.setEncoding('latin1');
-    socket.setTimeout(10_000, () => failed(new Error(`no answer to ${JSON.stringify(String(bytes).slice(0, 80))}`)));
+    socket.setTimeout(60_000, () => failed(new Error(`no answer to ${JSON.stringify(String(bytes).slice(0, 80))}`)));
     socket.on('data', (chunk) => {
       received += chunk;
       if (countAnswers(received) >= answers) finish();

@@ -11,7 +11,7 @@ export default class HelloController {
 }`;
 const files = { 'HelloController.js': HELLO };
 
-describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', { concurrency: 2 }, () => {
   it('sends all queued spans at the drain, and the span of a request that ends during the drain', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());

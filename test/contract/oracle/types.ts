@@ -39,6 +39,7 @@ export interface TypeResult {
 const OPTIONS: ts.CompilerOptions = {
   strict: true,
   target: ts.ScriptTarget.ES2022,
+  lib: ['lib.es2022.d.ts'],
   module: ts.ModuleKind.ESNext,
   moduleResolution: ts.ModuleResolutionKind.Bundler,
   allowImportingTsExtensions: true,

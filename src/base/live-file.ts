@@ -67,7 +67,7 @@ export interface LiveFileOptions<T> {
    *
    * @throws Error whose message is one line, when the content is invalid
    */
-  readonly parse: (content: Content) => T | Promise<T>;
+  readonly parse: (content: Content) => T;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
   /** A clock in milliseconds that never goes back. */
@@ -158,7 +158,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       const isSync = isUrgent;
       isUrgent = false;
       const content = await readIfChangePossible(isSync);
-      if (content !== undefined && !isClosed) await applyContent(content);
+      if (content !== undefined && !isClosed) applyContent(content);
     });
     lastLook = waitingLook;
     return waitingLook;
@@ -213,7 +213,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     return readAt - changedAt <= TRUST_MS && time - readAt >= readAt - changedAt;
   }
 
-  async function applyContent(content: Content): Promise<void> {
+  function applyContent(content: Content): void {
     const { reloads, reloadFailures } = status;
     timesSeen = content.fingerprint === lastFingerprint ? timesSeen + 1 : 1;
     lastFingerprint = content.fingerprint;
@@ -230,7 +230,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       return;
     let value: T;
     try {
-      value = await parse(content);
+      value = parse(content);
     } catch (error) {
       if (timesSeen < confirmations) return;
       const { message } = error as Error;

@@ -4,7 +4,7 @@
 // - the answers to callers who may not call the operation
 // A key is the credential of an application.
 import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
-import type { DocumentedOperation, DocumentedService } from './openapi.ts';
+import type { DocumentedOperation, DocumentedService } from './documented.ts';
 
 type Access = DocumentedOperation['settings']['access'];
 /** A Security Requirement Object of OpenAPI: `{ application: ['orders:write'] }` is a scheme and its scopes. */

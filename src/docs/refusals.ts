@@ -2,7 +2,7 @@
 // `formatError` of the service file gives them.
 import type { Schema } from '../contract/contract.ts';
 import type { Components } from './components.ts';
-import type { DocumentedService } from './openapi.ts';
+import type { DocumentedService } from './documented.ts';
 
 /** The schemas of Gatefold's own error body. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {

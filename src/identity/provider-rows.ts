@@ -88,7 +88,9 @@ function parseRow(row: unknown): Provider {
   const unknownField = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
   // An unknown field could be a misspelled rule that the author relies on.
   if (unknownField !== undefined)
-    throw new Error(`it has an unknown field: ${JSON.stringify(unknownField.slice(0, 100))}`);
+    throw new Error(
+      `it has an unknown field, ${JSON.stringify(unknownField.slice(0, 100))}; its fields are ${KNOWN_FIELDS.join(', ')}`,
+    );
   const { issuer, jwks_uri: jwksUri } = row;
   if (!isIssuer(issuer))
     throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');

@@ -270,7 +270,7 @@ describe('doctor on credentials', () => {
         `warning ${at}credential "typo" (aaaaaaaaaaaa) is for GTE, a method that no request has`,
         `warning ${at}credential "none" (bbbbbbbbbbbb) may call nothing: its list of groups is empty`,
         `warning ${at}credential "no method" (cccccccccccc) may call nothing: its list of methods is empty`,
-        `wrong ${at}credential "off" (dddddddddddd) is invalid and was skipped: its field "disabled" has no effect: write "revoked_at", or use a name that does not look like a right`,
+        `wrong ${at}credential "off" (dddddddddddd) is invalid and was skipped: its field "disabled" has no effect; these restrict it: expires_at, revoked_at, methods, groups, scopes, limit, handler`,
         `wrong ${at}credential "no id" is invalid and was skipped: "id" is not 12 letters and digits`,
         `note ${at}nothing reads these fields of its rows: team, note`,
       ],

@@ -37,7 +37,7 @@ export function ignoredVariables(env: NodeJS.ProcessEnv): IgnoredVariable[] {
   });
 }
 
-/** Allows an edit for four letters, and none in a short name, because other words are near: `POST` is near to `HOST`. */
+/** Allows an edit for four letters. Short names allow none, because other words are near: `POST` is near to `HOST`. */
 function isTypo(name: string, setting: string): boolean {
   return isNear(name, setting, setting.length < 6 ? 0 : Math.floor(setting.length / 4));
 }

@@ -14,3 +14,9 @@ export type DocumentedService = Pick<
   LoadedService,
   'authenticate' | 'securitySchemes' | 'keyHeader' | 'formatError' | 'errorBody'
 >;
+
+export interface DocumentInfo {
+  readonly title: string;
+  readonly version: string;
+  readonly description?: string | undefined;
+}

@@ -4,8 +4,8 @@ import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
-import type { DocumentedGroup, DocumentedService } from './documented.ts';
-import { createDocument, type DocumentInfo } from './openapi.ts';
+import type { DocumentedGroup, DocumentedService, DocumentInfo } from './documented.ts';
+import { createDocument } from './openapi.ts';
 
 export interface DocsParts {
   /** The callers who may read the document: all (`on`), those with a credential (`application`), or none (`off`). */

@@ -6,15 +6,9 @@ import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
 import { createAccessWriter } from './access.ts';
 import { createComponents } from './components.ts';
-import type { DocumentedGroup, DocumentedOperation, DocumentedService } from './documented.ts';
+import type { DocumentedGroup, DocumentedOperation, DocumentedService, DocumentInfo } from './documented.ts';
 import { describeOperation, type Endpoint } from './operation-object.ts';
 import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
-
-export interface DocumentInfo {
-  readonly title: string;
-  readonly version: string;
-  readonly description?: string | undefined;
-}
 
 export interface OpenApiDocument {
   readonly openapi: '3.1.0';

@@ -1,7 +1,7 @@
 // Reads the name, version and description of the service from the nearest package.json above the controllers folder.
 import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
-import type { DocumentInfo } from './openapi.ts';
+import type { DocumentInfo } from './documented.ts';
 
 /** @param controllersFolder its absolute path */
 export function readServiceInfo(controllersFolder: string): DocumentInfo {

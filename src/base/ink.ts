@@ -36,7 +36,6 @@ export function escapeInvisible(json: string): string {
   );
 }
 
-/** Pads each cell to the widest of its column, except in the last column. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   const cells = rows.map((row) => row.map(plain));
   const widths = cells.reduce<number[]>(

@@ -51,7 +51,6 @@ function failureOf(error: unknown, paths: readonly string[]): Content {
 
 export interface LiveFileOptions<T> {
   readonly paths: readonly string[];
-  /** The largest size of each file. */
   readonly maxBytes: number;
   readonly pollMs: number;
   /** The number of looks in a row that must find the same invalid content before the content is reported. */
@@ -135,7 +134,6 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let isClosed = false;
   let lastLook = Promise.resolve();
-  /** A look that has not begun. */
   let waitingLook: Promise<void> | undefined;
   /** Whether a caller of the next look knows of a change. */
   let isUrgent = false;

@@ -69,7 +69,6 @@ export function segmentsOf({ pattern }: RouteName): Segment[] {
   });
 }
 
-/** Returns the names of the captured segments. */
 export function namesOf(segments: readonly Segment[]): string[] {
   return segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
 }

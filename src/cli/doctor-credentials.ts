@@ -62,7 +62,6 @@ function findingsOf(row: ListedRow, now: number): RowFinding[] {
   return findings;
 }
 
-/** Finds the groups that a live row names but the controllers folder lacks. */
 function missingGroups(liveRows: readonly ListedRow[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));

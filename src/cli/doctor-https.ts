@@ -35,7 +35,6 @@ function checkOrderedCertificate(domains: readonly string[], path: string, now: 
   if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
 }
 
-/** @returns undefined when the certificate and the key cannot be used */
 function checkPair(cert: string, key: string, path: string, now: number, report: Report): CertificateFacts | undefined {
   try {
     const { facts } = readPair(cert, key);

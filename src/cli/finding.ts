@@ -18,6 +18,5 @@ export interface Finding {
 export type Report = (level: Finding['level'], message: string, at?: string) => void;
 
 export interface Installation extends CommandCall {
-  /** The loaded controllers folder, or the reason why it cannot be loaded. */
   readonly inspection: Inspection | Error;
 }

@@ -69,7 +69,6 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-/** @param group undefined when its file does not load */
 function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'strict'> {
   const contract = group?.contract;
   return {

@@ -98,7 +98,6 @@ export interface ShadowedRequest {
   readonly takenBy: Route;
 }
 
-/** Finds the requests that explicit routes take from operations. */
 export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable('on')): ShadowedRequest[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
@@ -112,7 +111,6 @@ export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable
   );
 }
 
-/** Returns the part of a path before the name of the group: `/api/`. */
 function prefixOf(routes: readonly Route[]): string {
   const { path } = routes.find(({ path }) => path.endsWith('{params}')) as Route;
   return path.slice(0, path.lastIndexOf('{'));
@@ -147,7 +145,6 @@ function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   return [...bareAddresses, ...longerAddresses];
 }
 
-/** Lists the routes of a group, without the methods that explicit routes take. */
 function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRoute[] {
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);

@@ -82,7 +82,6 @@ export interface CredentialsOptions {
   /** The value of the setting SESSION_KEY. When the value is undefined, the file session.key is used. */
   readonly sessionKey: string | undefined;
   readonly log: Log;
-  /** The connection to the store; undefined when the table is only in the file. */
   readonly shared?: SharedTable | undefined;
   /** Unix milliseconds. */
   readonly now?: () => number;

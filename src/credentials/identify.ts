@@ -18,7 +18,6 @@ export type Identification =
 export interface Refusal {
   readonly kind: 'refused';
   readonly reason: string;
-  /** The row's id, when the value names a row. */
   readonly id?: string;
   /** True when the table in memory lacks the row or its secret, but the file may have got it since the last read. */
   readonly mayBeInFile?: true;

@@ -11,7 +11,6 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 export interface Token {
   readonly id: string;
   readonly secret: string;
-  /** The complete token, as a client sends it. */
   readonly token: string;
 }
 

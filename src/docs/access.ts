@@ -11,7 +11,6 @@ type Access = DocumentedOperation['settings']['access'];
 type Requirement = Readonly<Record<string, readonly string[]>>;
 
 export interface AccessWriter {
-  /** All security schemes, by name. */
   readonly schemes: Readonly<Record<string, object>>;
   /** For an operation that anyone may call. One of the requirements is empty, so a caller needs no scheme. */
   readonly openRequirements: readonly Requirement[];
@@ -19,7 +18,6 @@ export interface AccessWriter {
   requirementsOf(access: Access): readonly Requirement[] | undefined;
 }
 
-/** @param service undefined when there is no service file */
 export function createAccessWriter(service: DocumentedService | undefined): AccessWriter {
   const { authenticate, securitySchemes = {}, keyHeader } = service ?? {};
   const keySchemes = {

@@ -17,7 +17,6 @@ interface NamedType {
   readonly schema: Schema;
 }
 
-/** The first lines of the file. The URL of the service follows. */
 const HEAD = `// Declarations of the service's operations. \`gatefold types\` makes this file: do not edit it.
 //
 //   import { createClient } from 'gatefold/client';

@@ -13,7 +13,6 @@ export interface DocsParts {
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
-  /** @returns undefined when there is no service file */
   readonly service: () => DocumentedService | undefined;
   /** Reads the HTML that the build has made of src/docs/page. */
   readonly readPage: () => string;

@@ -3,7 +3,6 @@ import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 import type { DocumentInfo } from './documented.ts';
 
-/** @param controllersFolder its absolute path */
 export function readServiceInfo(controllersFolder: string): DocumentInfo {
   const projectFolder = dirname(controllersFolder);
   const { name, version, description } = nearestManifest(projectFolder)?.fields ?? {};

@@ -22,7 +22,6 @@ export interface HttpPort {
 export interface HttpPortOptions {
   readonly port: number;
   readonly host: string | undefined;
-  /** The port of HTTPS, for redirects. */
   readonly httpsPort: () => number;
   /** Whether HTTPS is served for this host: a name, or an address as URLs write it, in lower case. */
   readonly isServed: (host: string) => boolean;

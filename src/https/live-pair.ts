@@ -17,7 +17,6 @@ export interface LivePairOptions {
   /** Whether to start without a pair when the files contain none yet. */
   readonly mayComeLater: boolean;
   readonly log: Log;
-  /** Called with each new pair, the first one included. */
   readonly onPair: (pair: CertificatePair) => void;
   readonly pollMs?: number;
 }
@@ -29,7 +28,6 @@ const POLL_MS = 500;
  * invalid pair may become valid soon.
  */
 const CONFIRMATIONS = 3;
-/** Maximum bytes of each file. */
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error with a message of one line, when the files contain no valid pair and `mayComeLater` is false */

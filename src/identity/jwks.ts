@@ -38,12 +38,9 @@ const LONG_AGO = Number.NEGATIVE_INFINITY;
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
-  /** Undefined before the first successful fetch. */
   keys: readonly ProviderKey[] | undefined;
   freshUntil: number;
-  /** The earliest time of the next fetch for an unknown kid. */
   nextKidFetch: number;
-  /** The earliest time of the next fetch after a failed one. */
   nextAttempt: number;
   /** The `jwks_uri` in the provider's discovery document, and the time until which this address is used. */
   discovered?: { readonly uri: string; readonly until: number } | undefined;
@@ -63,7 +60,6 @@ export interface KeySets {
   find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
   /** The numbers of requests to providers, and of refreshes that failed, since the start. */
   readonly counters: { readonly fetches: number; readonly failures: number };
-  /** Drops the keys of all providers that are not in the list. */
   retain(providers: readonly Provider[]): void;
 }
 

@@ -40,7 +40,6 @@ const KNOWN_FIELDS = ['name', 'issuer', 'client_ids', 'jwks_uri', 'algorithms', 
 const MAX_ROWS = 100;
 const MAX_TEXT_LENGTH = 255;
 
-/** @throws Error when the text as a whole is not a list of rows */
 export function parseProviderRows(text: string): ProviderRows {
   const rows = parseJsonList(text);
   if (rows.length > MAX_ROWS) throw new Error(`it has ${rows.length} rows, the limit is ${MAX_ROWS}`);

@@ -8,16 +8,13 @@ import { type Provider, type ProviderRows, parseProviderRows, type RefusedRow } 
 export interface ProvidersOptions {
   readonly path: string;
   readonly log: Log;
-  /** Milliseconds between two reads of the file. */
   readonly pollMs?: number;
-  /** Called with the list at the start and after each change. */
   readonly onChange?: (providers: readonly Provider[]) => void;
 }
 
 export interface Providers {
   readonly list: readonly Provider[];
   readonly refused: readonly RefusedRow[];
-  /** Finds a provider by the exact text of a token's `iss`. */
   find(iss: string): Provider | undefined;
   close(): void;
 }

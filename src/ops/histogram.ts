@@ -10,7 +10,6 @@ export interface Histogram {
   sum: number;
 }
 
-/** The counts of a histogram since the last delta was taken. */
 export type HistogramDelta = Readonly<Pick<Histogram, 'buckets' | 'sum'>>;
 
 export function createHistogram(bounds: readonly number[]): Histogram {
@@ -30,7 +29,6 @@ export function totalCount({ buckets }: HistogramDelta): number {
   return buckets.reduce((total, count) => total + count, 0);
 }
 
-/** Returns the counts since the last call, and sets the histogram to 0. */
 export function takeDelta(histogram: Histogram): HistogramDelta {
   const delta = { buckets: [...histogram.buckets], sum: histogram.sum };
   histogram.buckets.fill(0);

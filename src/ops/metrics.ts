@@ -16,7 +16,6 @@ export interface MetricRow extends Omit<Family, 'samples'> {
 export interface SupervisorFacts {
   readonly version: string;
   readonly node: string;
-  /** The configured number of workers. */
   readonly wantedWorkers: number;
   /** Unix time in seconds. */
   readonly startedAt: number;
@@ -255,7 +254,6 @@ function certificateSample(
   return supervisor?.certificate === undefined ? [] : [{ value: measure(supervisor.certificate) }];
 }
 
-/** Returns no sample without STORE. */
 function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus) => number): Sample[] {
   return supervisor?.store === undefined ? [] : [{ value: measure(supervisor.store) }];
 }

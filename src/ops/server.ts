@@ -33,13 +33,10 @@ export interface OperationsServer {
 }
 
 export interface OperationsServerOptions {
-  /** The port; 0 for any free port. The number of the opened port is logged. */
   readonly port: number;
   readonly host: string;
-  /** The configured number of workers. */
   readonly workers: number;
   readonly log: Log;
-  /** Returns the number of log lines that this process has dropped. */
   readonly droppedLines: () => number;
 }
 

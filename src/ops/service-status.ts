@@ -9,13 +9,10 @@ import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './repo
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 export type SupervisorStatus = WorkersStatus & {
-  /** Undefined without HTTPS. */
   readonly certificate?: CertificateStatus | undefined;
-  /** Undefined without STORE. */
   readonly store?: StoreStatus | undefined;
 };
 
-/** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
   /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
@@ -35,7 +32,6 @@ export interface Totals extends Counters {
 }
 
 export interface ServiceStatus {
-  /** Undefined until the supervisor is created. */
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
   readonly totals: Totals;
@@ -46,7 +42,6 @@ export interface ServiceStatus {
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /** @param report a WorkerReport from the IPC channel; undefined when the worker has none yet */
   addReport(pid: number, report: unknown): void;
   setStopping(): void;
 }

@@ -50,11 +50,9 @@ export async function loadPostgres(folders: readonly string[]): Promise<Postgres
 export interface ConnectionOptions {
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
-  /** One of `address.hosts`. */
   readonly server: StoreAddress['hosts'][number];
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
-  /** Called at each notification of the database. */
   readonly onNotify: () => void;
   /** The time limit for connecting and the first query together, in milliseconds. */
   readonly timeout: number;

@@ -38,7 +38,6 @@ interface CopyMark {
 export interface TableFile {
   /** The JSON of each row by its name. */
   readonly rows: ReadonlyMap<string, string>;
-  /** The mark of a copy; undefined when the rows do not come from the store. */
   readonly copyMark: CopyMark | undefined;
 }
 

@@ -19,7 +19,6 @@ import { retryWhileAway } from './update.ts';
 
 export interface HostOptions {
   readonly settings: Settings & { readonly store: StoreAddress };
-  /** Sends a message to the supervisor. */
   readonly send: (message: FromHost) => void;
 }
 

@@ -17,7 +17,6 @@ export interface StoreStatus {
   readonly state: HostState;
   /** Seconds since the copy of the table on this machine was last proven complete; null when it never was. */
   readonly ageSeconds: number | null;
-  /** Whether the age is more than the setting STORE_MAX_AGE. */
   readonly isTooOld: boolean;
 }
 
@@ -31,19 +30,16 @@ export interface SharedStore {
   status(): StoreStatus;
   /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
-  /** Returns the number of machines that share the rate limits, including this one. */
   machineCount(): number;
   close(): void;
 }
 
 export interface SharedStoreOptions {
-  /** The path of the store-host's script. */
   readonly scriptPath: string;
   readonly scriptArguments: readonly string[];
   /** The value of the setting STORE_MAX_AGE, in milliseconds; infinite for `off`. */
   readonly maxAge: number;
   readonly log: Log;
-  /** Writes a line of the store-host to the log. */
   readonly writeLine: (line: string) => void;
 }
 
@@ -85,7 +81,6 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   let completeAt: number | undefined;
   /** Whether the table is too old, as the workers have heard. False until the first state of the store-host. */
   let isTooOld = false;
-  /** Whether workers refuse credentials because the table is too old. */
   let refusesCredentials = false;
   let pendingStart: { resolve: () => void; reject: (error: Error) => void } | undefined;
   /** The look that is to begin at `lookBeginsAt`; undefined when no look waits. */
@@ -180,7 +175,6 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     if (isTooOld !== wasTooOld) notifyWorkers();
   }
 
-  /** @returns the reason why the store cannot be used; null when it can */
   function findAwayReason(): string | null {
     const isSilent = performance.now() - stateReceivedAt > MAX_SILENCE_MS;
     return state.awayReason ?? (isSilent ? 'the store-host does not answer' : null);

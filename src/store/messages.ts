@@ -12,9 +12,7 @@ export type Request =
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
 
 export interface Answer {
-  /** The reason why the call failed; undefined when it succeeded. */
   readonly error?: string;
-  /** The code of the HttpError, when the call failed with one. */
   readonly code?: string;
   /** For `spend`: the tokens that each caller has left. */
   readonly tokens?: readonly number[];
@@ -28,7 +26,6 @@ export interface ToHost {
 
 export type FromHost =
   | { readonly kind: 'answer'; readonly call: number; readonly answer: Answer }
-  /** A line of the log, with its line feed. */
   | { readonly kind: 'log'; readonly line: string }
   /** The store-host has written the file of the table or of the session key, so workers must read it again. */
   | { readonly kind: 'files-changed' }
@@ -41,7 +38,6 @@ export interface HostState {
   readonly awayReason: string | null;
   /** Whether a retry is useless until an operator changes something, such as a password. */
   readonly needsOperator: boolean;
-  /** Whether workers have a table. */
   readonly hasTable: boolean;
   /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;

@@ -10,9 +10,7 @@ import { type Store, StoreAway } from './store.ts';
 export interface PostgresStore extends Store {
   /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
   reportMachine(): Promise<number>;
-  /** Removes the rate limits that have all their tokens again. */
   sweepRates(): Promise<void>;
-  /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
   query(text: string): Promise<readonly Row[]>;
 }

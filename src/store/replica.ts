@@ -16,7 +16,6 @@ import { readTableFile, tableText } from './entries.ts';
 import type { Changes, Snapshot } from './store.ts';
 
 export interface Replica {
-  /** The version of the rows; undefined when the rows do not come from the store. */
   version(): string | undefined;
   /** Whether workers have a table: a copy of the store, or a table from the time before this machine used the store. */
   hasTable(): boolean;
@@ -64,7 +63,6 @@ export function openReplica(dataDir: string, log: Log): Replica {
     const row = rows.get(name);
     if (row !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
   }
-  /** Whether the rows can differ from those in the file. */
   let isDirty = true;
   /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
   let publishedListTime: number | undefined;
@@ -190,7 +188,6 @@ export function isRevoked(row: string): boolean {
   return revocationTime(row) !== undefined;
 }
 
-/** @returns undefined for a row that is not revoked */
 function revocationTime(row: string): unknown {
   return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
 }

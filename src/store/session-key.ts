@@ -6,7 +6,6 @@ import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
 import type { Seal } from './seal.ts';
 import type { Store } from './store.ts';
 
-/** The name of the session key in the space `secrets`. */
 export const SESSION_KEY = 'session-key';
 
 /**

@@ -18,7 +18,6 @@ export interface Snapshot {
 }
 
 export interface Changes {
-  /** The version of the space after these changes. */
   readonly version: string;
   /** In the order of the commits: the name of an entry and its new value, which is undefined for a removed entry. */
   readonly changes: readonly (readonly [name: string, value: string | undefined])[];
@@ -35,7 +34,6 @@ export interface Change {
 
 /** Each method but `close` can throw StoreAway. */
 export interface Store {
-  /** Reads all entries, or those with these names, as they are at one moment. */
   read(space: Space, names?: readonly string[]): Promise<Snapshot>;
   /**
    * Returns the changes since a version. The answer never comes from a standby, which can lack a confirmed write.

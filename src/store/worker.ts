@@ -6,9 +6,7 @@ import { createCalls } from './calls.ts';
 import type { ToWorkerStore } from './messages.ts';
 
 export interface SharedTableOptions {
-  /** Whether the session key comes from the store. */
   readonly sharesSessionKey: boolean;
-  /** Sends a message to the supervisor. */
   readonly send: (message: object) => void;
   /** Registers a function that gets each message of the supervisor, also messages for other parts of the worker. */
   readonly onMessage: (listener: (message: unknown) => void) => void;

@@ -53,7 +53,6 @@ export function setCurrent(folder: string, target: string): void {
   renameSync(draft, join(folder, 'current'));
 }
 
-/** @returns undefined when the note is missing or cannot be read */
 export function readNote(dir: string, release: string): ReleaseNote | undefined {
   try {
     return JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8'));
@@ -99,7 +98,6 @@ export function removeLeftovers(dir: string): void {
   for (const name of readdirSync(releases)) if (name.startsWith('.')) removeFolder(join(releases, name));
 }
 
-/** Removes the releases that are neither in `inUse` nor among the `keep` newest. */
 export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<unknown>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
 }

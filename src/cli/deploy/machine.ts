@@ -40,7 +40,6 @@ const LOCK_OPTIONS = {
   unseenHolderMs: 1000,
 };
 
-/** @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
   // Without these listeners, a lost connection would end the process. `send` gets the same error.

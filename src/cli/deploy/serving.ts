@@ -50,7 +50,6 @@ export function serviceGroup(dir: string, dataDir: string): number | undefined {
   return stat === undefined || stat.uid === process.geteuid?.() ? undefined : stat.gid;
 }
 
-/** Returns whether the process that wrote a record still runs. */
 export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
   return record !== undefined && record.state !== 'stopped' && isAlive(record.pid);
 }

@@ -8,7 +8,6 @@ export const MARK = 'gatefold-deploy ';
 
 export interface RemoteCommand {
   readonly host: string;
-  /** A text for sh. */
   readonly command: string;
   /** The command gets the files as a tar stream on its standard input. */
   readonly files?: Files | undefined;

@@ -8,18 +8,15 @@ import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type RawR
 export interface ListedRow extends Partial<CallingApplication> {
   readonly name: string;
   readonly state: 'live' | 'expired' | 'revoked' | 'quarantined';
-  /** The mistake of a quarantined row. */
   readonly reason?: string;
   readonly handler?: string;
   readonly groups?: readonly string[] | '*';
-  /** The allowed methods; absent when all methods are allowed. */
   readonly methods?: readonly string[];
   readonly created_at?: string;
   readonly expires_at?: string;
   readonly revoked_at?: string;
   /** The latest expiry of the secrets that rotations replaced; absent when all of them have expired. */
   readonly previous_expires_at?: string;
-  /** The names of the author's own fields, which Gatefold does not read. */
   readonly other_fields?: readonly string[];
 }
 

@@ -53,7 +53,6 @@ export function createLiveTable(path: string, log: Log, pollMs = POLL_MS): LiveT
   function onLive(next: CredentialTable, reloads: number): void {
     table = next;
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
-    /** A text that identifies a warning → the function that logs the warning. */
     const warnings = new Map<string, () => void>();
     for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
       warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));

@@ -19,9 +19,7 @@ export interface CredentialRow {
   readonly groups: ReadonlySet<string> | '*' | undefined;
   /** The allowed methods in upper case; `undefined` for all methods. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** The highest rate of requests; `undefined` for any rate. */
   readonly limit: Rate | undefined;
-  /** SHA-256 of the secret. */
   readonly digest: Buffer;
   /** The secrets that rotations replaced. Each of them stays valid until its `expiresAt`. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
@@ -48,10 +46,8 @@ export interface CredentialTable {
 
 export const EMPTY_TABLE: CredentialTable = { rows: new Map(), quarantined: [] };
 
-/** A mistake in a row, for which `compileTable` quarantines the row. */
 class InvalidRow extends Error {}
 
-/** Receives each valid row, both compiled and as it is in the file. */
 export type OnRow = (row: CredentialRow, raw: RawRow) => void;
 
 /** @throws Error with a message of one line, when the bytes are not a table */
@@ -117,7 +113,6 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
   );
 }
 
-/** A row as it is in the file, before it is compiled. */
 export type RawRow = Readonly<Record<string, unknown>>;
 
 function nameRow(raw: unknown, index: number): string {

@@ -16,7 +16,6 @@ export interface NewRow {
   readonly groups?: readonly string[] | '*' | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly methods?: readonly string[] | undefined;
-  /** A rate such as `100/s`. */
   readonly limit?: string | undefined;
   readonly owner?: Owner | undefined;
   /** Unix milliseconds. */

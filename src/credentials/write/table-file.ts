@@ -13,7 +13,6 @@ import { replaceFile, syncFolder } from '../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTableText } from './editable-table.ts';
 
-/** Used in place of a missing file. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
  * The age in milliseconds after which the draft of a lock (base/folder-lock.ts) is removed when another machine has

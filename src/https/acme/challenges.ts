@@ -12,14 +12,12 @@ import { createChallengeCertificate } from './certificate-writer.ts';
 import type { ChallengeType, PresentChallenge } from './client.ts';
 
 export interface Challenges {
-  /** The kinds of challenges that can be answered, in order of preference. */
   readonly types: readonly ChallengeType[];
   readonly present: PresentChallenge;
 }
 
 export interface ChallengesOptions {
   readonly httpPort: HttpPort | undefined;
-  /** The setting PORT. */
   readonly port: number;
   readonly host: string | undefined;
   /** Whether PORT is bound for the workers. This is true before any of them has loaded, and so before one listens. */

@@ -24,7 +24,6 @@ export interface CertificateOrder {
   readonly domains: readonly string[];
   readonly challengeType: ChallengeType;
   readonly present: PresentChallenge;
-  /** The certificate request, in DER form. */
   readonly request: Buffer;
   /** The renewal id of the old certificate that the new one replaces. */
   readonly replaces?: string | undefined;
@@ -53,7 +52,6 @@ export interface AcmeClient {
 
 export interface AcmeClientOptions {
   readonly directory: string;
-  /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
   /** Returns the account's key. With `mustRenew`, creates a new key, because the directory has closed the account. */
   readonly accountKey: (mustRenew: boolean) => KeyObject | Promise<KeyObject>;
@@ -77,7 +75,6 @@ const MAX_WAIT = 180_000;
 
 interface Account {
   readonly key: KeyObject;
-  /** The URL of the account; undefined until the account exists. */
   readonly kid: string | undefined;
 }
 

@@ -17,7 +17,6 @@ const OVERDUE_WAIT_MS = 5000;
 /** Milliseconds of such a wait after which the lock of an unseen holder is broken. */
 const UNSEEN_HOLDER_MS = 1000;
 
-/** @param acquire `acquireLock`, except in tests */
 export function createTryLock(
   acquire: (path: string, options: Required<LockOptions>) => Promise<Pick<Lock, 'release'>> = acquireLock,
   clock: () => number = () => performance.now(),

@@ -97,7 +97,6 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
   };
 }
 
-/** Returns the error that the answer to a refused request describes. */
 export function readError({ status, headers, text }: AcmeResponse, url: string): AcmeError {
   const problem = parseObject(text);
   const retryAfter = parseRetryAfter(headers['retry-after']);

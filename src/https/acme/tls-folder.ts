@@ -14,7 +14,6 @@ import { createKeyPair } from './certificate-writer.ts';
 export interface StoredCertificate {
   /** The URL of the ACME server that issued the certificate; undefined when the file does not say it. */
   readonly directoryUrl: string | undefined;
-  /** The whole file: key, certificate and chain. */
   readonly text: string;
 }
 
@@ -23,9 +22,7 @@ export interface TlsFolder {
   readonly certificatePath: string;
   /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. */
   accountKey(mustRenew: boolean): KeyObject;
-  /** Returns undefined when there is no certificate. */
   readCertificate(): StoredCertificate | undefined;
-  /** Writes a certificate with its chain, and its key, both in PEM form. */
   writeCertificate(directoryUrl: string, chain: string, key: string): void;
   /** Tests, before an order begins, that files can be written and that the disk has room. */
   checkWritable(): void;
@@ -73,7 +70,6 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   }
 }
 
-/** @returns undefined when there is no such file */
 function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');

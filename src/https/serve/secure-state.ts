@@ -12,7 +12,6 @@ export interface SecureState extends PemPair {
   readonly challenge: SecureChallenge | undefined;
 }
 
-/** A certificate that answers the challenge for a domain. */
 export interface SecureChallenge extends PemPair {
   readonly domain: string;
 }

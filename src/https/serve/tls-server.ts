@@ -9,7 +9,6 @@ import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state
 import { setTicketKeys } from './ticket-keys.ts';
 
 export interface TlsServer {
-  /** Replaces `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
   readonly isSecure: true;
   /** Sets the certificate and the ticket keys for new connections. Open connections keep the old ones. */

@@ -1,5 +1,5 @@
-// Computes how many connections the limit of file descriptors allows. At the limit, the kernel drops new connections
-// before the service sees them. Then the service cannot make room by ending the connection that has idled longest.
+// Computes how many connections the limit of descriptors allows. At the limit, the kernel drops new connections before
+// the service could end the one that has idled longest.
 import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */

@@ -1,5 +1,5 @@
-// The error class of the service, and the catalogue of all error codes. docs/ERRORS.md documents each row of the
-// catalogue, and a test compares both. This file does not depend on sockets or requests.
+// The catalogue of all error codes, so that a status and a message are written once. docs/ERRORS.md documents each row,
+// and a test compares both.
 import type { ReplyHeaders } from '../controller/reply.ts';
 
 /** The HTTP status (RFC 9110) and the default message of each code. */

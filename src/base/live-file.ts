@@ -1,8 +1,6 @@
-// Reloads files when people or programs change them: by writing into the file, by a rename, by a swapped link, or in a
-// mounted secret. The files are polled, because file events do not reach mounted volumes. Each poll looks at the files,
-// and a caller can ask for a further look. Valid content becomes live (that is, used) at once. Invalid content or a
-// missing file is reported once, after several looks in a row have found it. The last valid content stays live. The
-// caller parses the bytes, and may accept a missing file as empty content.
+// Reloads files that people or programs change: by writing, by a rename, by a swapped link, or in a mounted secret.
+// Files are polled, because file events do not reach mounted volumes. Valid content is live at once. Invalid content or
+// a missing file is reported once, after several looks in a row have found it, and the last valid content stays live.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';

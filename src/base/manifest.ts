@@ -1,4 +1,4 @@
-// Finds the package.json that applies to a folder: the one in the folder, or else the nearest one above the folder.
+// Finds the package.json that applies to a folder: the nearest one in the folder or above it.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

@@ -1,10 +1,6 @@
-// Defines the grammar of operation names, and is the only file that parses these names. A name is one of these:
-// - an operation of the verb table (`created`),
-// - a route (`'PUT'`, `'GET {id}/items/{item}'`),
-// - any other name.
-//
-// `gatefold/client` also runs this file, so this file imports nothing. groups/group-routes.ts refuses names that make
-// no sense, and finds the route that fits a path.
+// The grammar of operation names, which no other file parses: an operation of the verb table (`created`), a route
+// (`'PUT'`, `'GET {id}/items/{item}'`), or any other name. `gatefold/client` also runs this file, so it imports
+// nothing.
 
 /**
  * The verb table: maps each HTTP method to the operation that the method calls on the bare group, a path without

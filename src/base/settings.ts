@@ -1,4 +1,4 @@
-// The table of all settings, and the type `Settings`, which is derived from the table. config.ts reads the values.
+// The table of all settings, from which the type `Settings` is derived. config.ts reads the values.
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import * as parse from './setting-values.ts';

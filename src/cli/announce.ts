@@ -1,5 +1,5 @@
-// Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
-// the removed routes. The supervisor calls this file with the groups (a group is the operations of one controller).
+// Prints the routes of `npm run dev` on a terminal: all at the start, and after each change those that were added or
+// removed.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';

@@ -1,5 +1,5 @@
-// Runs a command: chooses the command by the first word, parses the flags and the settings, and prints the answer as
-// text or JSON. An error is printed as one line on standard error. commands.ts lists the commands.
+// Runs a command: chooses it by the first word, parses flags and settings, and prints the answer as text or JSON, or an
+// error as one line. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,

@@ -1,5 +1,4 @@
-// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row
-// (a row is one credential). No finding has a secret or a hash.
+// The check of the session key, the table and its rows for `gatefold doctor`. No finding has a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';

@@ -1,5 +1,4 @@
-// The check of HTTPS for `gatefold doctor`. The certificate and its key come from TLS_CERT and TLS_KEY, or from the
-// file that the service gets from a certificate authority for DOMAINS.
+// The check of the certificate for `gatefold doctor`, from TLS_CERT and TLS_KEY, or from the file for DOMAINS.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { trustedMode } from '../base/system.ts';

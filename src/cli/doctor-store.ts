@@ -1,4 +1,4 @@
-// The check of the store (the database that several machines share) for `gatefold doctor`.
+// The check of the store for `gatefold doctor`.
 import { isLoopback } from '../base/store-address.ts';
 import type { Installation, Report } from './finding.ts';
 

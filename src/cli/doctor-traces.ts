@@ -1,5 +1,4 @@
-// The check of traces for `gatefold doctor`. A wrong variable of OpenTelemetry does not stop a start of the service, so
-// such a mistake is easily missed.
+// The check of traces for `gatefold doctor`. A wrong variable of OpenTelemetry stops no start, so it is easily missed.
 import { asksForTraces } from '../base/trace-switch.ts';
 import { version } from '../own-files.ts';
 import { readTracingState } from '../trace/tracing.ts';

@@ -1,6 +1,5 @@
-// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, such as `/api/docs`, then
-// the routes of each group (a group is the operations of one controller). An explicit route can take requests from a
-// group, because it comes first. The router of the server decides which route takes a request.
+// `gatefold routes` lists every URL that leads to an operation: explicit routes such as `/api/docs`, then the routes of
+// each group. An explicit route comes first and can take requests from a group, as the router of the server decides.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { urlNameOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';

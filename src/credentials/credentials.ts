@@ -1,8 +1,5 @@
-// Manages the registered credentials of one worker. This file connects the other parts of the folder:
-// - the credentials table in memory (table/live-table.ts)
-// - the check of Authorization values (identify.ts)
-// - session tokens (session.ts)
-// - registration (write/)
+// Connects the parts of this room for one worker: the table (table/live-table.ts), the check of Authorization values
+// (identify.ts), sessions (session.ts) and registration (write/).
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';

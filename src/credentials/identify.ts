@@ -1,6 +1,5 @@
-// Identifies the caller of a request: compares its Authorization value with the rows of the credentials table. Reads no
-// file: the table, the time and the session key are arguments. A row is live when it is neither revoked nor expired. A
-// quarantined row has a mistake, and identifies nobody. The reason of a refusal is logged and never sent.
+// Identifies the caller by the Authorization value. Reads no file: the table, the time and the session key are
+// arguments. The reason of a refusal is logged and never sent.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken } from './session.ts';
 import type { CredentialRow, CredentialTable } from './table/table.ts';

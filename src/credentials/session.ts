@@ -1,7 +1,6 @@
-// Creates and checks session tokens, `gfs_<claims>.<mac>`, where the claims are the id of a credentials row and two
-// times. A token is valid for an hour. The check in this file needs only the session key, so every machine with the key
-// accepts the token. identify.ts also checks the row. The key comes from the setting SESSION_KEY or from the file
-// `session.key` in the data folder. The file is made when a key is first needed.
+// Creates and checks session tokens, `gfs_<claims>.<mac>`: the id of a row and two times, valid for an hour. The check
+// here needs only the session key, so every machine with the key accepts the token. identify.ts also checks the row.
+// The key is made when it is first needed.
 import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';

@@ -1,8 +1,5 @@
-// Writes into the OpenAPI document who may call an operation:
-// - the security schemes: the ways in which a caller can identify itself, such as a bearer token
-// - the security requirements of each operation: a caller must meet one of them
-// - the answers to callers who may not call the operation
-// A key is the credential of an application.
+// Writes into the OpenAPI document who may call an operation: the security schemes, the requirements of each operation,
+// and the answers to callers who may not call it.
 import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
 import type { DocumentedOperation, DocumentedService } from './documented.ts';
 

@@ -1,5 +1,5 @@
-// The parts of the groups and of the service file that the documents show. A test or another command can make documents
-// of these parts, without a loaded folder.
+// The parts of groups and of the service file that documents show, so that a document can be made without a loaded
+// folder.
 import type { Group, Operation } from '../groups/operations.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 

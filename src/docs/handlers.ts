@@ -1,5 +1,5 @@
-// Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows the
-// document. The document is made for the first request, and again for the first request after a change of the groups.
+// Answers `GET /api/openapi.json` and the page `GET /api/docs`. The document is made for the first request after each
+// change of the groups.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';

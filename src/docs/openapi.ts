@@ -1,5 +1,5 @@
-// Creates the OpenAPI 3.1 document of all groups from their contracts (the types in their source) and their `static
-// operations` (the settings of operations). Fields of the document can be undefined: `JSON.stringify` leaves them out.
+// Creates the OpenAPI 3.1 document from the contracts and settings of all groups. Fields of the document can be
+// undefined: `JSON.stringify` leaves them out.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';

@@ -1,6 +1,6 @@
-// The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
-// key of session tickets twice a day. Logs a warning before a certificate expires. Gives the certificate and the ticket
-// keys to the workers as one `SecureState`. The workers' half is serve/tls-server.ts.
+// The supervisor's half of HTTPS: certificates from files or by ACME, the keys of session tickets, which change twice a
+// day, and the warning before an expiry. The workers get all of it as one `SecureState`; their half is
+// serve/tls-server.ts.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';

@@ -1,6 +1,5 @@
-// Reloads a certificate and its key when their files change. The files may change at any time, together or one by one.
-// A valid pair is "live", that is in use, within a second. An invalid pair is logged once, and the last valid pair
-// stays live. base/live-file.ts decides when the files are read.
+// Reloads a certificate and its key, whose files may change together or one by one. A valid pair is live within a
+// second. An invalid pair is logged once, and the last valid pair stays live.
 import { type Content, createLiveFile, type LiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { type CertificatePair, readPair } from './pair.ts';

@@ -1,5 +1,5 @@
-// Checks that a certificate and its private key, both PEM texts, can be served, and reads the certificate's facts. No
-// error and no fact contains a byte of the key.
+// Checks that a certificate and its private key can be served, and reads the certificate's facts. No error and no fact
+// contains a byte of the key.
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';

@@ -1,10 +1,7 @@
-// Keeps the key sets of providers in memory. A set is fetched in three cases:
-// - when it is first needed
-// - when its Cache-Control lifetime is over (then its keys are stale)
-// - when a token names an unknown key id (`kid`)
-//
-// While a provider does not answer, its stale keys are used for a day. Anybody can send tokens with made-up kids, so
-// unknown kids cause a fetch at most once in 30 s for each provider.
+// Keeps the key sets of providers in memory. A set is fetched when it is first needed, when its Cache-Control lifetime
+// is over (its keys are stale), and when a token names an unknown key id (`kid`). While a provider does not answer,
+// stale keys are used for a day. Anybody can send made-up kids, so unknown kids cause a fetch at most once in 30 s a
+// provider.
 
 import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';

@@ -1,5 +1,5 @@
-// Parses data/identity-providers.json, in which each row is an identity provider. A row with any mistake is refused as
-// a whole, because half of a rule protects nothing. providers.ts reads and reloads the file.
+// Parses data/identity-providers.json. A row with any mistake is refused as a whole, because half of a rule protects
+// nothing.
 
 import { repeatedKeys } from '../base/json-keys.ts';
 import { isObject } from '../base/values.ts';

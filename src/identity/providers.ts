@@ -1,5 +1,5 @@
-// Keeps the list of identity providers up to date with data/identity-providers.json. A valid text replaces the whole
-// list. An invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when to read.
+// Keeps the providers equal to data/identity-providers.json. A valid text replaces the whole list. An invalid text is
+// logged, and the last valid list stays live.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';

@@ -1,4 +1,4 @@
-// Writes metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples: a sample is a
+// Writes metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples; a sample is a
 // value with its labels.
 import { type Histogram, totalCount } from './histogram.ts';
 

@@ -1,6 +1,5 @@
-// A Prometheus histogram: the number of values in each bucket, and the sum of the values. A worker counts values. In
-// each report to the supervisor, it sends the delta: what was counted since the last report. The supervisor adds the
-// deltas up.
+// A Prometheus histogram. A worker counts values, and each of its reports has the delta since the last one, which the
+// supervisor adds up.
 
 export interface Histogram {
   /** The upper bounds of the buckets (inclusive), ascending. One more bucket has the values above the last bound. */

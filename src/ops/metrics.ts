@@ -1,6 +1,5 @@
-// The table of metrics: the name, type, help text and samples of each (a sample is a value with its labels).
-// docs/OPERATING.md documents each metric, and a test compares the document with this table. exposition.ts writes the
-// metrics in the format of Prometheus.
+// The table of metrics. docs/OPERATING.md documents each one, and a test compares both. exposition.ts writes the
+// format.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';

@@ -1,5 +1,5 @@
-// The report that a worker sends to the supervisor once a second: its counts since the last report, and its state now.
-// The supervisor adds the counts up, so the totals stay correct when a worker ends.
+// A worker's report to the supervisor once a second: counts since the last report, and its state now. The supervisor
+// adds the counts up, so the totals stay right when a worker ends.
 import type { QuarantinedRow } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramDelta } from './histogram.ts';

@@ -1,6 +1,5 @@
-// Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. The
-// page is the group that served the request, as URLs name it: `order`. Each worker counts, and sends its counts in
-// deltas: each delta has the counts since the last one. The supervisor adds the deltas of all workers up.
+// Counts requests by page, operation, verb and status (with durations and bytes), and by credential. Each worker sends
+// deltas, which the supervisor adds up.
 import {
   addDelta,
   createHistogram,

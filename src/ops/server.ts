@@ -1,5 +1,5 @@
-// Serves the operations port: /livez, /readyz and /metrics. The supervisor runs this port, so the port answers even
-// while all workers are blocked. A client cannot start, stop or change anything through the port.
+// The operations port: /livez, /readyz and /metrics. It runs in the supervisor, so it answers even while all workers
+// are blocked. A client cannot start, stop or change anything through it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';

@@ -1,5 +1,4 @@
-// Collects the state of the service for the operations port: the supervisor's status, and the sums of the reports that
-// the workers send.
+// The state of the service for the operations port: the supervisor's status, and the sums of the workers' reports.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';

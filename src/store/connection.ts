@@ -1,6 +1,5 @@
 // One connection to PostgreSQL, through the package `postgres`, which the user's project installs. Each query has a
-// time limit. When the server does not answer in time, the connection is destroyed. Without the limit, a query could
-// wait for minutes on a connection that the network has lost.
+// time limit, because it could wait for minutes on a connection that the network has lost.
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Names the rows of the credentials table, because the store keeps each row as an entry with a name. Reads the file of
-// a table as rows with names, and makes the text of such a file.
+// Names the rows of the table, because the store keeps each row as an entry with a name, and converts between names and
+// the text of the file.
 import { readFileSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { parseTableText, refuseRepeatedFields } from '../credentials/table/text.ts';

@@ -1,6 +1,5 @@
-// Keeps the replica, which is this machine's copy of the credentials table, equal to the store. About once a second,
-// the follower makes a look: it asks the store for changes, and fetches them. The bell, a notification from the store,
-// makes the next look begin at once. A store that cannot be used is called away.
+// Keeps the replica equal to the store. About once a second, the follower makes a look: it asks the store for changes,
+// and fetches them. The bell, a notification from the store, makes the next look begin at once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';

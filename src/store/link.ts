@@ -1,9 +1,5 @@
-// The supervisor's side of the store, the PostgreSQL database whose rows several machines share:
-// - starts the store-host, the process that talks to the store, and starts it again when it ends
-// - passes calls of workers on to the store-host
-// - notifies the workers when the store-host has written a file that they read, and when the credentials table has
-//   become too old or is no longer too old. Every notice says whether the table is too old, and makes the workers read
-//   the files again
+// The supervisor's side of the store: starts the store-host again when it ends, passes calls of workers on, and
+// notifies the workers when to read their files again, and whether the table is too old.
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,5 @@
-// The messages of the store over IPC: between the supervisor and the store-host, which is the process that talks to the
-// store, and between a worker and the supervisor. Messages of workers have the form of worker/messages.ts, with the
-// kind `store`.
+// The messages of the store over IPC: between the supervisor and the store-host, and between a worker and the
+// supervisor. Messages of workers have the form of worker/messages.ts, with the kind `store`.
 import type { Owner } from '../credentials/table/table.ts';
 import type { Spending } from './store.ts';
 

@@ -1,5 +1,5 @@
-// The store in PostgreSQL (schema.ts has the statements). There is one connection, which is opened when it is needed. A
-// write is a single statement, so a machine that stops during a write leaves no lock behind.
+// The store in PostgreSQL (schema.ts has the statements). A write is a single statement, so a machine that stops during
+// a write leaves no lock behind.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';

@@ -1,9 +1,8 @@
-// The replica: this machine's copy of the credentials table in the store. The copy is in memory and in the file
-// `production.json`, which workers read. With the replica, a machine starts and serves while the store cannot be used.
-// - When a standby of the database is promoted, the store can lose revocations. The replica keeps the revocations that
-//   this machine has seen.
-// - The command `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but
-//   the store and the rows in memory do not.
+// The replica, in memory and in the file `production.json`, so that a machine starts and serves while the store is
+// away.
+// - A standby that is promoted can lack revocations. The replica keeps those that this machine has seen.
+// - `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but the store and
+//   the rows in memory do not.
 import { statSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';

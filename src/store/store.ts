@@ -1,5 +1,4 @@
-// The store: named entries that several machines share, in PostgreSQL (postgres.ts). A reader holds all entries in
-// memory and calls `since` for changes.
+// The interface of the store: named entries. A reader holds all entries in memory and calls `since` for changes.
 
 /** A part of the store. `keys` has the rows of the credentials table, and `secrets` has encrypted values (seal.ts). */
 export type Space = 'keys' | 'secrets';

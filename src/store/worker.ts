@@ -1,5 +1,4 @@
-// A worker's side of the store, the database whose rows several machines share. The worker calls the supervisor, which
-// calls the store-host, the process that talks to the store.
+// A worker's side of the store: the worker calls the supervisor, which calls the store-host.
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Registration, SharedTable } from '../credentials/credentials.ts';
 import { createCalls } from './calls.ts';

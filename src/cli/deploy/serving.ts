@@ -1,5 +1,5 @@
-// Finds out which settings the service on the target machine has, and which release it serves. The service writes a
-// record into its data folder, `generation.json`: the controllers folder that it has loaded, and any errors.
+// Finds out which settings the service on the target machine has, and which release it serves, from its record
+// `generation.json`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';

@@ -1,5 +1,4 @@
-// Lists every row of the credentials table with its state, for the commands. Quarantined rows, which are rows with a
-// mistake, are listed too. Hashes are not listed.
+// Lists every row with its state for the commands, also the quarantined ones, without hashes.
 import type { CallingApplication } from '../../controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';

@@ -1,6 +1,5 @@
-// Keeps the credentials table in memory up to date with its file. Valid content becomes a new table object. Invalid
-// content is logged, and the last valid table stays in use. A row with a mistake is quarantined: it is logged, and no
-// request is checked against it. base/live-file.ts decides when the file is read.
+// Keeps the table in memory equal to its file. Valid content becomes a new table object, so a caller that was
+// identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { type CredentialTable, EMPTY_TABLE, type OnRow, parseTable, type QuarantinedRow } from './table.ts';

@@ -1,6 +1,5 @@
-// Compiles the text of the credentials table into rows that requests are checked against. An invalid row is
-// quarantined: it is reported with its name, and no request is checked against it. live-table.ts reads the file.
-// identify.ts checks requests, and whether a row has expired.
+// Compiles the text of the table into rows that requests are checked against. A row with a mistake is quarantined, so
+// that it harms no other row. identify.ts checks requests, and whether a row has expired.
 import { groupNameOf } from '../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
 import { isObject, isScope } from '../../base/values.ts';

@@ -1,6 +1,5 @@
-// Issues, rotates and revokes rows of the credentials table, in the form that they have in its file (table-file.ts). To
-// rotate a row is to give it a new secret. Only the hash of a secret is stored. A row with a mistake is quarantined: it
-// stays in the table, but is not used.
+// Issues, rotates and revokes rows, in the form that they have in the file (table-file.ts). Only the hash of a secret
+// is kept.
 import { isObject } from '../../base/values.ts';
 import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';

@@ -1,7 +1,6 @@
-// Changes the file of the credentials table, under a lock. The new text is written to a draft, which is a temporary
-// file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old or the new
-// table, never a part, even if a process is killed or the disk is full. When several machines share a PostgreSQL
-// database, src/store changes the rows there, and writes this file as a copy.
+// Changes the file of the table under a lock, by a draft that is synced and renamed. So a reader sees the old or the
+// new table, even if a process is killed or the disk is full. With STORE, src/store changes the rows and writes this
+// file as its replica.
 import { chownSync, existsSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';

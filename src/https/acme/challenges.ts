@@ -1,6 +1,5 @@
-// Publishes the answers to the challenges of the directory, which is the ACME server. A challenge shows the directory
-// that this service controls a name. HTTP_PORT serves the answer to http-01, and PORT serves the answer to tls-alpn-01.
-// Usually the workers listen on PORT. Before the first certificate PORT is not bound, so this process listens itself.
+// Publishes the answers to challenges: HTTP_PORT serves http-01, and PORT serves tls-alpn-01. Usually the workers
+// listen on PORT. Before the first certificate PORT is not bound, so this process listens itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
 import { maxSupervisorConnections } from '../../base/descriptors.ts';

@@ -1,7 +1,5 @@
-// Gets a certificate by the ACME protocol (RFC 8555). The steps are: directory, nonces, account, order, challenges,
-// finalization and download. The directory is a list of the server's addresses, and also the name for the server
-// itself. Also reads renewal information (RFC 9773). tls-folder.ts reads and writes the files, and renewals.ts decides
-// when to order.
+// Gets a certificate by the ACME protocol (RFC 8555): directory, nonces, account, order, challenges, finalization,
+// download. Also reads renewal information (RFC 9773). renewals.ts decides when to order.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, parseObject } from '../../base/values.ts';

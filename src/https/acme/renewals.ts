@@ -1,6 +1,6 @@
-// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new certificate is due, and
-// orders it. After a failed order the last certificate stays in use. The directory is the ACME server of the
-// certificate authority. The directory's "advice" is the renewal information of RFC 9773: when to renew.
+// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new one is due, and orders it.
+// After a failed order the last certificate stays in use. The directory's "advice" is its renewal information (RFC
+// 9773).
 import { errorMessage } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';

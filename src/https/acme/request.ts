@@ -1,5 +1,5 @@
-// Sends one request to an ACME server by HTTPS. Time and size are limited. Redirects are not followed, because an ACME
-// server lists its addresses. client.ts knows what the requests mean.
+// Sends one request to the directory. Time and size are limited. Redirects are not followed, because a directory lists
+// its addresses.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
 import { parseObject } from '../../base/values.ts';

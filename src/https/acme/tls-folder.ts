@@ -1,7 +1,5 @@
-// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate and its key share
-// a file, so that one rename replaces both. A file is written as a temporary file of mode 0600, synced to disk, and
-// renamed. Each function throws an Error whose message is one line. order-lock.ts keeps other supervisors from writing
-// at the same time.
+// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate with its key in one file, so that
+// one rename replaces both. Each function throws an Error of one line. order-lock.ts keeps other supervisors out.
 import type { KeyObject } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The state that the supervisor sends to its workers so that they can serve HTTPS. The state contains private keys. So
-// the state is sent only by the channel between the processes, never by environment or arguments, and is never logged.
+// The state for HTTPS that the supervisor sends to its workers. It has private keys, so it is sent only by the channel
+// between the processes, never by environment or arguments, and is never logged.
 import type { PemPair } from '../pair.ts';
 
 export interface SecureState extends PemPair {

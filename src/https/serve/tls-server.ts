@@ -1,5 +1,5 @@
-// The worker's half of HTTPS: a server whose certificate can be replaced at any time without losing a connection. The
-// supervisor decides where the certificate comes from and when it changes (certificates.ts).
+// The worker's half of HTTPS: a server whose certificate can be replaced without losing a connection. certificates.ts
+// decides when it changes.
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { crypto, https, tls } from '../../base/builtins.ts';

@@ -71,10 +71,7 @@ const BRAND = Symbol.for('gatefold.HttpError');
 export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
   readonly headers?: ReplyHeaders;
-  /**
-   * The error that caused this one. The log shows the cause. A client gets the cause only with
-   * `NODE_ENV=development`, in `detail`.
-   */
+  /** For the log. A client gets it only with `NODE_ENV=development`, in `detail`. */
   readonly cause?: unknown;
   /** One entry for each mistake. The client gets the list as `errors`. */
   readonly details?: readonly ErrorDetail[];

@@ -53,10 +53,7 @@ export interface LiveFileOptions<T> {
   readonly pollMs: number;
   /** The number of looks in a row that must find the same invalid content before the content is reported. */
   readonly confirmations: number;
-  /**
-   * The fingerprint of the content that is live at the start; undefined when no content is live yet. In that case a
-   * missing file is not reported.
-   */
+  /** Undefined when no content is live at the start. Then a missing file is not reported. */
   readonly liveFingerprint: string | undefined;
   /**
    * Parses the content. Also called without `files`, when `confirmations` looks in a row have found that a file is
@@ -85,10 +82,7 @@ export interface LiveFile {
    * `pollMs` is less. All callers that wait for the same look share its promise. Never rejects.
    */
   look(): Promise<void>;
-  /**
-   * Looks without the minimum interval, and reads small files synchronously. For a caller that knows that a process of
-   * this machine has just written the files.
-   */
+  /** Looks at once, for a caller that knows that this machine has just written the files. */
   lookNow(): Promise<void>;
   status(): LiveFileStatus;
   close(): void;
@@ -199,10 +193,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     }
   }
 
-  /**
-   * Returns whether to reread files although their stats are the same. Large files are reread only until their stats
-   * can be trusted, at intervals that double.
-   */
+  /** Large files are reread only until their stats can be trusted, at intervals that double. */
   function mustReread(time: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
       return time - changedAt <= TRUST_MS || time - readAt >= REREAD_INTERVAL;

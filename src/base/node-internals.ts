@@ -258,8 +258,5 @@ export function keepTickShape(): void {
   });
 }
 
-/**
- * The object that `keepTickShape` keeps. The variable is exported, because V8 may collect an object that no code can
- * read.
- */
+/** Exported, because V8 may collect an object that no code can read. */
 export let queuedTick: object | undefined;

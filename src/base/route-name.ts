@@ -69,10 +69,7 @@ export function namesOf(segments: readonly Segment[]): string[] {
   return segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
 }
 
-/**
- * Returns the id of an operation: `GET_by_id_items` for `GET {id}/items`. The id changes only when the name of the
- * operation changes.
- */
+/** Returns `GET_by_id_items` for `GET {id}/items`. The id changes only with the name. */
 export function operationIdOf(name: string): string {
   return name
     .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')

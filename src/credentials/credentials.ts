@@ -9,10 +9,7 @@ import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/table-file.ts';
 
-/**
- * Maximum number of requests that wait at the same time until the file of the table is read again. Further requests are
- * answered from the table in memory.
- */
+/** Requests that wait for a look at the file. Further ones are answered from memory. */
 export const MAX_WAITING = 100;
 
 export type Registration = Pick<NewRow, 'name' | 'description'> & { readonly owner: Owner };
@@ -58,10 +55,7 @@ export interface Credentials {
    * @throws HttpError `SESSION_UNAVAILABLE` when there is no usable session key and none can be made
    */
   issueSession(rowId: string): Session;
-  /**
-   * Returns the owner's live rows, which are neither revoked nor expired. Reads the file first, because another process
-   * may just have written a row.
-   */
+  /** Returns live rows. Reads the file first, because another process may just have written one. */
   findByOwner(owner: Owner): Promise<CredentialRow[]>;
   /**
    * Appends a row to the table, in the store or in the file. Resolves when the row is in memory.

@@ -103,10 +103,7 @@ const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
 /** Matches inside a word. More than `gfk_` must match, because about one JWT in some thousands has `gfk_` by chance. */
 const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 
-/**
- * Returns whether the value has a damaged Gatefold token, such as `Basic gfk_…`, `"gfk_…"` or `GFK_…`. Such a request
- * must not become an anonymous call.
- */
+/** Finds `Basic gfk_…`, `"gfk_…"` or `GFK_…`, which must not become an anonymous call. */
 function looksDamaged(value: string): boolean {
   return PREFIX_OF_WORD.test(value) || SHAPE_IN_WORD.test(value);
 }

@@ -22,10 +22,7 @@ export interface Session {
 /** For a valid token: the id of its row, and its expiry in Unix milliseconds. Otherwise: the reason of the refusal. */
 type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
-/**
- * Derives the MAC key from the text of the setting or of the key file. HKDF (RFC 5869) accepts a text of any form, and
- * its label makes the key useless for other purposes.
- */
+/** HKDF (RFC 5869) accepts any text, and its label makes the key useless for other purposes. */
 export function deriveSessionKey(text: string): Buffer {
   return Buffer.from(crypto().hkdfSync('sha256', text, '', 'gatefold session token v1', 32));
 }

@@ -22,10 +22,7 @@ export interface LivePairOptions {
 
 /** The default of `pollMs`: milliseconds between two looks at the files. */
 const POLL_MS = 500;
-/**
- * Polls that must read the same invalid pair before it is logged. Two files are seldom replaced at the same time, so an
- * invalid pair may become valid soon.
- */
+/** Polls that must read the same invalid pair: two files are seldom replaced at the same time. */
 const CONFIRMATIONS = 3;
 const MAX_BYTES = 1024 * 1024;
 

@@ -50,10 +50,7 @@ const MIN_LOOK_INTERVAL_MS = 100;
 const CALL_TIMEOUT_MS = 15_000;
 /** The time limit for spending tokens, in milliseconds. */
 const SPEND_TIMEOUT_MS = 1000;
-/**
- * Milliseconds without a message after which the store counts as away. Normally, the store-host sends a message after
- * each of its own looks, so about every second.
- */
+/** Milliseconds without a message until the store counts as away. Usually one comes each second. */
 const MAX_SILENCE_MS = 5000;
 /** Milliseconds from the end of the store-host to its next start. */
 const RESTART_PAUSE_MS = 500;

@@ -88,10 +88,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       log.warn('store-revocations-lost', { count: lostRevocations.size, effect: 'they are written again' });
   }
 
-  /**
-   * Syncs the file to disk later, because a revocation must not wait for the disk. A power cut before the sync loses
-   * only changes that the store has.
-   */
+  /** Later, because a revocation must not wait for the disk. A power cut loses nothing that the store lacks. */
   function syncLater(): void {
     if (isSyncDue) return;
     isSyncDue = true;
@@ -173,10 +170,7 @@ function touchFile(path: string): void {
   }
 }
 
-/**
- * Returns when the file was touched, as a time of `performance.now()`; undefined when there is no file. A time in the
- * future counts as now: a clock was set back.
- */
+/** Returns a time of `performance.now()`. A time in the future counts as now: a clock was set back. */
 function proofTime(path: string): number | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && performance.now() - Math.max(0, Date.now() - stats.mtimeMs);

@@ -61,10 +61,7 @@ export function readNote(dir: string, release: string): ReleaseNote | undefined 
   }
 }
 
-/**
- * Returns the names of the releases, the newest first, by the modification times of their notes. The time in a name
- * comes from another machine, whose clock may be wrong.
- */
+/** Newest first, by their notes: the time in a name comes from a machine whose clock may be wrong. */
 export function listReleases(dir: string): string[] {
   const createdAt = (name: string): number =>
     statSync(join(releasePath(dir, name), RELEASE_NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;

@@ -4,15 +4,9 @@ import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readC
 import type { Log } from '../../base/log.ts';
 import { type CredentialTable, EMPTY_TABLE, type OnRow, parseTable, type QuarantinedRow } from './table.ts';
 
-/**
- * Maximum bytes of the file, enough for about 250,000 rows. Larger files are neither read nor written, because each
- * worker keeps the table in memory.
- */
+/** Some 250,000 rows. Each worker keeps the table in memory. */
 export const MAX_BYTES = 64 * 1024 * 1024;
-/**
- * Milliseconds between two polls of the file. A change must take effect within a second, and invalid content is only
- * reported when two polls in a row have found it.
- */
+/** Milliseconds between two polls. A change is live, and a mistake reported, within a second. */
 const POLL_MS = 250;
 /** Maximum number of quarantined rows with a log line each. One further line has the number of the other rows. */
 const MAX_NAMED_ROWS = 20;

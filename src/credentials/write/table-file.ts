@@ -128,10 +128,7 @@ async function writeDraft(draft: string, text: string, path: string): Promise<vo
   keepOwner(draft, path);
 }
 
-/**
- * When root writes, gives the draft the owner of the table. Otherwise the server, which runs as another user, could not
- * read the new table.
- */
+/** When root writes, the server, which runs as another user, must be able to read the table. */
 function keepOwner(draft: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(path, { throwIfNoEntry: false }) ?? statSync(dirname(path));

@@ -44,10 +44,7 @@ export function createChallenges({ httpPort, port, host, isHandedOver, publish }
   };
 }
 
-/**
- * Listens on PORT until the returned function is called. A connection ends after its handshake, because the handshake
- * is the whole answer.
- */
+/** A connection ends after its handshake, because the handshake is the whole answer. */
 async function serveAnswer({ cert, key }: SecureChallenge, port: number, host?: string): Promise<() => void> {
   const server = tls().createServer(
     { cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 },

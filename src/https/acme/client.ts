@@ -55,10 +55,7 @@ export interface AcmeClientOptions {
   readonly accountKey: (mustRenew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
-  /**
-   * Milliseconds between two requests for the state of an order. The server can ask for another interval, at most ten
-   * times as long.
-   */
+  /** Milliseconds between two looks at an order. The server can ask for at most ten times as long. */
   readonly pollInterval?: number;
 }
 

@@ -3,10 +3,7 @@
 import type { PemPair } from '../pair.ts';
 
 export interface SecureState extends PemPair {
-  /**
-   * The keys of session tickets, the newest first, 48 bytes each in base64. All workers share the keys, so each worker
-   * can resume the sessions of the others.
-   */
+  /** Newest first, 48 bytes each in base64. Each worker can resume the sessions of the others. */
   readonly ticketKeys: readonly string[];
   /** The answer to serve while the directory, the ACME server, checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;

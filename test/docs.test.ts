@@ -70,6 +70,16 @@ describe('links', () => {
   }
 });
 
+it('the last column of docs/GLOSSARY.md names files and rooms of src', () => {
+  const places = Array.from(read('docs/GLOSSARY.md').matchAll(/\| ([^|]*) \|$/gm), ([, cell = '']) => cell);
+  const paths = places.flatMap((cell) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, path = '']) => path));
+  assert.ok(paths.length > 20);
+  assert.deepEqual(
+    paths.filter((path) => !existsSync(join(ROOT, 'src', path))),
+    [],
+  );
+});
+
 it('a document in the package links only to files of the package', () => {
   const { files } = JSON.parse(read('package.json')) as { files: string[] };
   // npm always adds the last three files.

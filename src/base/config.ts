@@ -24,7 +24,6 @@ export interface ParsedCommandLine {
 export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';
-  /** The value as `source` has it. */
   readonly text: string;
   /** The parsed `text`, or the parsed default of the setting when `text` is invalid. */
   readonly value: unknown;

@@ -1,5 +1,5 @@
-// Computes how many connections the limit of file descriptors allows. At the limit, the kernel drops new connections
-// before the service sees them. Then the service cannot make room by ending the connection that has idled longest.
+// Computes how many connections the limit of descriptors allows. At the limit, the kernel drops new connections before
+// the service could end the one that has idled longest.
 import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
@@ -19,10 +19,7 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
   return Math.max(1, Math.min(wanted, limit - Math.max(MIN_FREE, Math.ceil(limit / FREE_DIVISOR))));
 }
 
-/**
- * Returns how many of the wanted connections a port of the supervisor may have: at least 1. The supervisor also needs
- * descriptors for its workers, watches and files.
- */
+/** Returns at least 1. The supervisor also needs descriptors for its workers, watches and files. */
 export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));
 }

@@ -1,4 +1,4 @@
-// Builds the envelope, which is the JSON body of every error on every port:
+// Builds the JSON body of every error on every port:
 // `{"status":"error","error_code":"RATE_LIMITED","message":"…","timestamp":1780000000,"request_id":"4f2a9c0d1e7b-2s"}`
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';

@@ -1,5 +1,5 @@
-// The error class of the service, and the catalogue of all error codes. docs/ERRORS.md documents each row of the
-// catalogue, and a test compares both. This file does not depend on sockets or requests.
+// The catalogue of all error codes, so that a status and a message are written once. docs/ERRORS.md documents each row,
+// and a test compares both.
 import type { ReplyHeaders } from '../controller/reply.ts';
 
 /** The HTTP status (RFC 9110) and the default message of each code. */
@@ -71,10 +71,7 @@ const BRAND = Symbol.for('gatefold.HttpError');
 export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
   readonly headers?: ReplyHeaders;
-  /**
-   * The error that caused this one. The log shows the cause. A client gets the cause only with
-   * `NODE_ENV=development`, in `detail`.
-   */
+  /** For the log. A client gets it only with `NODE_ENV=development`, in `detail`. */
   readonly cause?: unknown;
   /** One entry for each mistake. The client gets the list as `errors`. */
   readonly details?: readonly ErrorDetail[];

@@ -1,6 +1,5 @@
-// Every log event, by level, with its facts: the fields of its log line. docs/OPERATING.md explains each event, and a
-// test compares both lists. The types exist only for the compiler. For example, `log.warn` with the event `stopped` is
-// a type error, because `stopped` is an event of the level `info`.
+// Every log event with its facts, by level, so that a wrong event or fact is a type error. docs/OPERATING.md explains
+// each event, and a test compares both lists.
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
@@ -137,7 +136,6 @@ export interface LogEvents {
     'certificate-awaited': { domains: readonly string[]; directory: string; challenge: string; effect: string };
     'certificate-expires-soon': CertificateExpiryFacts;
     'controller-not-disposed': ErrorFacts & { group: string };
-    'credentials-literal-rows': { count: number; names: readonly string[] };
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
     'file-ignored': { file: string; reason: string };
     'folder-restored': { folder: string };

@@ -1,25 +1,14 @@
-// Finds environment variables that are probably misspelt settings: `RATELIMIT`, `TRUST_PROXY`. Such a variable may
-// belong to another program, so it does not stop the service from starting. The callers report it. But the name of a
-// setting behind the prefix `GATEFOLD_` belongs to no other program, so the service refuses to start (config.ts).
+// Finds environment variables that are probably misspelt names of settings that protect: `RATELIMIT`. Without a report,
+// the protection would be absent in silence. The variable may belong to another program, so the service starts. But the
+// name of a setting behind the prefix `GATEFOLD_` belongs to no other program, so config.ts refuses it.
 import { isNear, lettersOf } from './near.ts';
 
-/**
- * The settings that protect the service, each with other names that people use for it. Names with typing errors are not
- * listed, because `isTypo` recognizes them.
- */
 const PROTECTIVE_SETTINGS = [
-  'HOST BIND_ADDRESS LISTEN_ADDRESS',
-  'BODY_LIMIT BODY_SIZE_LIMIT MAX_BODY_SIZE',
-  'MAX_CONNECTIONS MAX_CONNS',
-  'TRUSTED_PROXIES TRUSTED_PROXY TRUST_PROXY',
-  'TLS_CERT TLS_CERT_FILE TLS_CERTIFICATE SSL_CERT',
-  'TLS_KEY TLS_KEY_FILE SSL_KEY',
-  'DOCS API_DOCS',
-  'SESSION_KEY SESSION_SECRET',
-  ...'BODY_BUDGET OPERATION_TIMEOUT KEEP_ALIVE_TIMEOUT HEADERS_TIMEOUT REQUEST_TIMEOUT'.split(' '),
-  ...'MAX_IN_FLIGHT RATE_LIMIT OPS_HOST DOMAINS'.split(' '),
-].map((names) => names.split(' ') as [setting: string, ...others: string[]]);
-
+  ...'HOST BODY_LIMIT BODY_BUDGET MAX_CONNECTIONS MAX_IN_FLIGHT RATE_LIMIT TRUSTED_PROXIES TLS_CERT TLS_KEY'.split(' '),
+  ...'DOMAINS DOCS SESSION_KEY OPS_HOST OPERATION_TIMEOUT KEEP_ALIVE_TIMEOUT HEADERS_TIMEOUT REQUEST_TIMEOUT'.split(
+    ' ',
+  ),
+];
 const PREFIX = 'GATEFOLD_';
 
 /**
@@ -38,24 +27,17 @@ export interface IgnoredVariable {
   readonly setting: string;
 }
 
-/** Returns the variables that are probably misspelt settings. The exact name of a setting is not misspelt. */
 export function ignoredVariables(env: NodeJS.ProcessEnv): IgnoredVariable[] {
-  const unsetSettings = PROTECTIVE_SETTINGS.filter(([setting]) => !env[setting]);
+  const unsetSettings = PROTECTIVE_SETTINGS.filter((setting) => !env[setting]);
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;
-    if (!env[variable] || PROTECTIVE_SETTINGS.some(([setting]) => setting === name)) return [];
-    const letters = lettersOf(name);
-    const [setting] =
-      unsetSettings.find(([setting, ...others]) => others.includes(name) || isTypo(letters, lettersOf(setting))) ?? [];
+    if (!env[variable] || PROTECTIVE_SETTINGS.includes(name)) return [];
+    const setting = unsetSettings.find((setting) => isTypo(lettersOf(name), lettersOf(setting)));
     return setting === undefined ? [] : [{ variable, setting }];
   });
 }
 
-/**
- * Returns whether a name is probably a misspelt setting. For a short setting, fewer errors are allowed, or none,
- * because other words are near: `POST` and `HOSTS` are near to `HOST`.
- */
-function isTypo(nameLetters: string, settingLetters: string): boolean {
-  const maxErrors = settingLetters.length > 8 ? 2 : settingLetters.length > 6 ? 1 : 0;
-  return isNear(nameLetters, settingLetters, maxErrors);
+/** Allows an edit for four letters. Short names allow none, because other words are near: `POST` is near to `HOST`. */
+function isTypo(name: string, setting: string): boolean {
+  return isNear(name, setting, setting.length < 6 ? 0 : Math.floor(setting.length / 4));
 }

@@ -12,10 +12,7 @@ export interface Ink {
 
 export type Paint = (text: string) => string;
 
-/**
- * Creates the functions that colour a text. They change nothing when the output is no terminal, when TERM is `dumb`, or
- * when NO_COLOR (no-color.org) is set and not empty.
- */
+/** The functions change nothing without a terminal, with TERM=dumb, or with NO_COLOR (no-color.org). */
 export function createInk({ isTTY, env }: { isTTY: boolean; env: NodeJS.ProcessEnv }): Ink {
   const hasColours = isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
   // The numbers are those of the escape sequence SGR: 31 begins red, and 39 ends a colour.
@@ -36,7 +33,6 @@ export function escapeInvisible(json: string): string {
   );
 }
 
-/** Pads each cell to the widest of its column, except in the last column. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   const cells = rows.map((row) => row.map(plain));
   const widths = cells.reduce<number[]>(

@@ -40,10 +40,7 @@ function* scanForRepeatedKeys(text: string): Generator<RepeatedKey> {
   }
 }
 
-/**
- * Counts the keys of a value and of all values in it. Uses no recursion, because a value may be nested deeper than the
- * stack allows.
- */
+/** Uses no recursion, because a value may be nested deeper than the stack allows. */
 function countKeys(value: unknown): number {
   let count = 0;
   const pending = [value];

@@ -1,8 +1,6 @@
-// Reloads files when people or programs change them: by writing into the file, by a rename, by a swapped link, or in a
-// mounted secret. The files are polled, because file events do not reach mounted volumes. Each poll looks at the files,
-// and a caller can ask for a further look. Valid content becomes live (that is, used) at once. Invalid content or a
-// missing file is reported once, after several looks in a row have found it. The last valid content stays live. The
-// caller parses the bytes, and may accept a missing file as empty content.
+// Reloads files that people or programs change: by writing, by a rename, by a swapped link, or in a mounted secret.
+// Files are polled, because file events do not reach mounted volumes. Valid content is live at once. Invalid content or
+// a missing file is reported once, after several looks in a row have found it, and the last valid content stays live.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
@@ -51,15 +49,11 @@ function failureOf(error: unknown, paths: readonly string[]): Content {
 
 export interface LiveFileOptions<T> {
   readonly paths: readonly string[];
-  /** The largest size of each file. */
   readonly maxBytes: number;
   readonly pollMs: number;
   /** The number of looks in a row that must find the same invalid content before the content is reported. */
   readonly confirmations: number;
-  /**
-   * The fingerprint of the content that is live at the start; undefined when no content is live yet. In that case a
-   * missing file is not reported.
-   */
+  /** Undefined when no content is live at the start. Then a missing file is not reported. */
   readonly liveFingerprint: string | undefined;
   /**
    * Parses the content. Also called without `files`, when `confirmations` looks in a row have found that a file is
@@ -67,7 +61,7 @@ export interface LiveFileOptions<T> {
    *
    * @throws Error whose message is one line, when the content is invalid
    */
-  readonly parse: (content: Content) => T | Promise<T>;
+  readonly parse: (content: Content) => T;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
   /** A clock in milliseconds that never goes back. */
@@ -88,10 +82,7 @@ export interface LiveFile {
    * `pollMs` is less. All callers that wait for the same look share its promise. Never rejects.
    */
   look(): Promise<void>;
-  /**
-   * Looks without the minimum interval, and reads small files synchronously. For a caller that knows that a process of
-   * this machine has just written the files.
-   */
+  /** Looks at once, for a caller that knows that this machine has just written the files. */
   lookNow(): Promise<void>;
   status(): LiveFileStatus;
   close(): void;
@@ -135,7 +126,6 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let isClosed = false;
   let lastLook = Promise.resolve();
-  /** A look that has not begun. */
   let waitingLook: Promise<void> | undefined;
   /** Whether a caller of the next look knows of a change. */
   let isUrgent = false;
@@ -158,7 +148,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       const isSync = isUrgent;
       isUrgent = false;
       const content = await readIfChangePossible(isSync);
-      if (content !== undefined && !isClosed) await applyContent(content);
+      if (content !== undefined && !isClosed) applyContent(content);
     });
     lastLook = waitingLook;
     return waitingLook;
@@ -203,17 +193,14 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     }
   }
 
-  /**
-   * Returns whether to reread files although their stats are the same. Large files are reread only until their stats
-   * can be trusted, at intervals that double.
-   */
+  /** Large files are reread only until their stats can be trusted, at intervals that double. */
   function mustReread(time: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
       return time - changedAt <= TRUST_MS || time - readAt >= REREAD_INTERVAL;
     return readAt - changedAt <= TRUST_MS && time - readAt >= readAt - changedAt;
   }
 
-  async function applyContent(content: Content): Promise<void> {
+  function applyContent(content: Content): void {
     const { reloads, reloadFailures } = status;
     timesSeen = content.fingerprint === lastFingerprint ? timesSeen + 1 : 1;
     lastFingerprint = content.fingerprint;
@@ -230,7 +217,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       return;
     let value: T;
     try {
-      value = await parse(content);
+      value = parse(content);
     } catch (error) {
       if (timesSeen < confirmations) return;
       const { message } = error as Error;

@@ -1,14 +1,12 @@
-// Finds the package.json that applies to a folder: the one in the folder, or else the nearest one above the folder.
+// Finds the package.json that applies to a folder: the nearest one in the folder or above it.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export interface Manifest {
   readonly path: string;
-  /** The fields of the file; empty when the file is not JSON. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** @returns undefined when no package.json can be read */
 export function nearestManifest(start: string): Manifest | undefined {
   for (let folder = start, previous = ''; folder !== previous; previous = folder, folder = dirname(folder)) {
     const path = join(folder, 'package.json');

@@ -1,6 +1,6 @@
-// Wraps every private or undocumented part of Node that Gatefold uses, each in a function. A new release of Node may
-// change any of these parts, so test/base/node-internals.test.ts calls each function on each supported release. All
-// functions were tried on Node 20.20, 22.23, 24.21 and 26.10. The callers of a function explain why they need it.
+// Every private or undocumented part of Node that is used, each in a function. A new release of Node may change any of
+// them, so test/base/node-internals.test.ts calls each function on each supported release: 20.20, 22.23, 24.21 and
+// 26.10 so far. The callers explain why they need it.
 import { executionAsyncResource } from 'node:async_hooks';
 import { constants, openSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -258,8 +258,5 @@ export function keepTickShape(): void {
   });
 }
 
-/**
- * The object that `keepTickShape` keeps. The variable is exported, because V8 may collect an object that no code can
- * read.
- */
+/** Exported, because V8 may collect an object that no code can read. */
 export let queuedTick: object | undefined;

@@ -1,5 +1,4 @@
-// Converts between the two names of a group. A group is one controller: the file `v2/OrderController.ts` is the group
-// `v2/Order`, and URLs name this group `v2/order`. The field `page` of the log and the metrics has the name in URLs.
+// Converts between the two names of a group: `v2/Order` in the code, and `v2/order` in URLs, the log and the metrics.
 
 /**
  * The name that stands for `service.ts` in lists of groups. `service.ts` has the rules for all controllers and is no

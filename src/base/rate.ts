@@ -14,10 +14,7 @@ export const RATE_FORM = 'a rate such as 100/s, 5000/h or 100/s burst 500';
 
 const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
 
-/**
- * Parses a rate. Returns undefined for a text of another form. Without `burst`, the requests of a whole period may come
- * at once.
- */
+/** Without `burst`, the requests of a whole period may come at once. */
 export function parseRate(text: string): Rate | undefined {
   const match = RATE.exec(text);
   if (match === null) return undefined;

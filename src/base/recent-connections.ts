@@ -8,10 +8,7 @@ export function createRecentConnections(maxConnections: number) {
   const release = (connection: Duplex) => void connections.delete(connection);
 
   return {
-    /**
-     * Adds a connection, until the connection closes or `release` is called. A connection that is added again becomes
-     * the newest one.
-     */
+    /** A connection that is added again becomes the newest one. It leaves when it closes. */
     add(connection: Duplex): void {
       if (!connections.delete(connection)) connection.once('close', () => release(connection));
       const [oldest] = connections.size < maxConnections ? [] : connections;

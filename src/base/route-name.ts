@@ -1,10 +1,6 @@
-// Defines the grammar of operation names, and is the only file that parses these names. A name is one of these:
-// - an operation of the verb table (`created`),
-// - a route (`'PUT'`, `'GET {id}/items/{item}'`),
-// - any other name.
-//
-// `gatefold/client` also runs this file, so this file imports nothing. groups/group-routes.ts refuses names that make
-// no sense, and finds the route that fits a path.
+// The grammar of operation names, which no other file parses: an operation of the verb table (`created`), a route
+// (`'PUT'`, `'GET {id}/items/{item}'`), or any other name. `gatefold/client` also runs this file, so it imports
+// nothing.
 
 /**
  * The verb table: maps each HTTP method to the operation that the method calls on the bare group, a path without
@@ -69,15 +65,11 @@ export function segmentsOf({ pattern }: RouteName): Segment[] {
   });
 }
 
-/** Returns the names of the captured segments. */
 export function namesOf(segments: readonly Segment[]): string[] {
   return segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
 }
 
-/**
- * Returns the id of an operation: `GET_by_id_items` for `GET {id}/items`. The id changes only when the name of the
- * operation changes.
- */
+/** Returns `GET_by_id_items` for `GET {id}/items`. The id changes only with the name. */
 export function operationIdOf(name: string): string {
   return name
     .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')

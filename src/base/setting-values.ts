@@ -64,10 +64,7 @@ export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/**
- * Checks a list of addresses and CIDR blocks, and returns its entries as texts. http/address.ts compares addresses with
- * the list.
- */
+/** Parses addresses and CIDR blocks. http/address.ts compares addresses with the list. */
 export function networks(text: string): readonly string[] {
   const list = listOf(text);
   for (const entry of list) {

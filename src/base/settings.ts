@@ -1,4 +1,4 @@
-// The table of all settings, and the type `Settings`, which is derived from the table. config.ts reads the values.
+// The table of all settings, from which the type `Settings` is derived. config.ts reads the values.
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import * as parse from './setting-values.ts';
@@ -24,10 +24,7 @@ function row<T>(name: string, fallback: string, parse: (text: string) => T, abou
 
 const port = parse.wholeNumber(0, 65_535);
 
-/**
- * Parsed times are milliseconds, and parsed sizes are bytes. A parsed value that is undefined means `off`, `auto` or an
- * empty text.
- */
+/** Times are milliseconds, sizes bytes. Undefined means `off`, `auto` or an empty text. */
 function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boolean) {
   return {
     port: row(

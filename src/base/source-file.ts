@@ -1,5 +1,5 @@
-// Reads source files: regular files of a bounded size. Reading a pipe, a device or a huge file could block the process
-// for ever.
+// Reads source files: regular files of a bounded size. A pipe, a device or a huge file could block the process for
+// ever.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**

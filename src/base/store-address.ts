@@ -1,6 +1,4 @@
-// Parses the settings of the store: STORE, STORE_KEY and STORE_MAX_AGE. STORE is `file`, or the address of a PostgreSQL
-// such as `postgres://user:password@host/database`. The store itself is in src/store, which is loaded only when STORE
-// has an address.
+// Parses STORE, STORE_KEY and STORE_MAX_AGE here, because src/store is loaded only when STORE has an address.
 import { resolve } from 'node:path';
 import { InvalidValue } from './setting-values.ts';
 import { TIME_UNITS } from './time.ts';

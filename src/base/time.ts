@@ -1,4 +1,3 @@
-/** The milliseconds of each unit that a duration in a setting or a flag may have. */
 export const TIME_UNITS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1000,

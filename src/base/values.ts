@@ -3,7 +3,6 @@ import { isProxy } from 'node:util/types';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns whether the value is what JSON calls an object. */
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

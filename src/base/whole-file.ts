@@ -1,6 +1,5 @@
-// Writes a file as a whole. The text is written to a draft, which is a temporary file in the same folder, and the draft
-// is renamed to the path of the file. So a reader sees the old or the new text, never a part, even if the process is
-// killed or the disk is full. credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
+// Writes a file as a draft and renames it, so that a killed process or a full disk leaves the old text or the new one.
+// credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { replaceFile, syncFolder } from './system.ts';

@@ -1,5 +1,5 @@
-// Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
-// the removed routes. The supervisor calls this file with the groups (a group is the operations of one controller).
+// Prints the routes of `npm run dev` on a terminal: all at the start, and after each change those that were added or
+// removed.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
@@ -11,16 +11,13 @@ import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 export interface Announcer {
   /** Called with all groups that serve from now on. Prints the added and removed routes, but not before `showAll`. */
   showChanges(loadedGroups: Iterable<GroupLoad>): void;
-  /** Called once, when the service answers at the URL. Prints all routes. */
   showAll(url: string): void;
 }
 
 export interface AnnouncerOptions {
   readonly settings: Pick<Settings, 'controllersDir' | 'docs' | 'basePath' | 'mcp'>;
-  /** The folder that printed paths are relative to. */
   readonly cwd: string;
   readonly ink: Ink;
-  /** Prints whole lines, with their line feeds. */
   readonly write: (text: string) => void;
 }
 

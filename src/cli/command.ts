@@ -1,5 +1,5 @@
-// Runs a command: chooses the command by the first word, parses the flags and the settings, and prints the answer as
-// text or JSON. An error is printed as one line on standard error. commands.ts lists the commands.
+// Runs a command: chooses it by the first word, parses flags and settings, and prints the answer as text or JSON, or an
+// error as one line. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,
@@ -22,7 +22,6 @@ export interface CommandIo {
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Whether standard output is a terminal. */
   readonly isTTY: boolean;
   /** Returns the time in Unix milliseconds; default: `Date.now`. */
   readonly now?: () => number;
@@ -46,7 +45,6 @@ export class CommandError extends Error {}
 export interface Command {
   /** The one or two words after `gatefold`: `routes` or `credentials issue`. */
   readonly name: string;
-  /** The flags and operands after the name, as help shows them. */
   readonly usage?: string;
   /** A sentence for help, without its full stop. */
   readonly about: string;
@@ -77,7 +75,6 @@ export interface ListedCommand {
 export interface CommandCall {
   /** Key: the name of a flag that takes a value. Value: what the user gave, or undefined. */
   readonly flagValues: Readonly<Record<string, string | undefined>>;
-  /** The names of the given flags that take no value. */
   readonly switches: ReadonlySet<string>;
   readonly operands: readonly string[];
   /** The settings of the server. Folders in the settings are absolute paths. */
@@ -92,10 +89,8 @@ export interface CommandCall {
 
 export interface Answer {
   readonly json: unknown;
-  /** The answer for people, without a line feed at its end. */
   readonly text: string;
   readonly exitCode?: ExitCode;
-  /** Lines for standard error. */
   readonly warnings?: readonly string[];
   /** Advice to print when the answer cannot be printed. It is for an answer that comes only once, such as a token. */
   readonly adviceIfUnprinted?: string;

@@ -30,7 +30,6 @@ const COMMANDS: readonly ListedCommand[] = [
 
 const ABOUT = 'A JSON API server: drop a controller file into a folder and it answers; --version prints the version';
 
-/** @param argv the words after `gatefold` */
 export async function runGatefold(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv[0] === '--version' || argv[0] === '-v') return print(io.stdout, `${version()}\n`, 0);
   return runListedCommand('gatefold', ABOUT, COMMANDS, argv, io);

@@ -39,7 +39,6 @@ function parseText(text: string, flag: string): string {
   return text;
 }
 
-/** @throws UsageError that names `flag` */
 type Parser = (text: string, flag: string) => string;
 
 function parseList(text: string, flag: string, parse: Parser): string[] {

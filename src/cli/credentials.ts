@@ -1,5 +1,5 @@
-// `gatefold credentials issue|list|rotate|revoke|check` changes and shows the credentials table. A row of the table is
-// the credential of one application. credentials/table/listing.ts chooses the fields of a row that may be shown.
+// `gatefold credentials issue|list|rotate|revoke|check`. credentials/table/listing.ts chooses the fields that may be
+// shown.
 import { existsSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';

@@ -1,5 +1,4 @@
-// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row
-// (a row is one credential). No finding has a secret or a hash.
+// The check of the session key, the table and its rows for `gatefold doctor`. No finding has a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
@@ -8,7 +7,7 @@ import { readSessionKey } from '../credentials/session.ts';
 import { type ListedRow, listCredentials } from '../credentials/table/listing.ts';
 import { tablePath } from '../credentials/write/table-file.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
-import type { Installation, Report } from './doctor.ts';
+import type { Installation, Report } from './finding.ts';
 import type { Inspection } from './inspection.ts';
 
 /** Milliseconds before its expiry in which a row is reported. */
@@ -25,7 +24,7 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   const path = tablePath(settings.dataDir);
   const rows = listCredentials(path, now);
   const liveRows = rows.filter(({ state }) => state === 'live');
-  checkFile(path, rows, liveRows, report);
+  checkFile(path, report);
   const findings = [...rows.flatMap((row) => findingsOf(row, now)), ...missingGroups(liveRows, inspection)];
   for (const [level, message] of findings.slice(0, MAX_NAMED)) report(level, message, path);
   const unreadFields = new Set(liveRows.flatMap(({ other_fields = [] }) => other_fields));
@@ -37,16 +36,10 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   report(level, `${others.length} more of the kind; gatefold credentials list shows all`, path);
 }
 
-function checkFile(path: string, rows: readonly ListedRow[], liveRows: readonly ListedRow[], report: Report): void {
+function checkFile(path: string, report: Report): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) return report('note', `there is no ${path}, so there are no credentials`);
-  const mode = trustedMode(stats);
-  if ((mode & WRITABLE_BY_EVERYONE) !== 0)
+  if (stats !== undefined && (trustedMode(stats) & WRITABLE_BY_EVERYONE) !== 0)
     report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
-  report('note', `${liveRows.length} of ${rows.length} credentials ${liveRows.length === 1 ? 'is' : 'are'} live`, path);
-  // The file has hashes, which are no secrets. Only a literal, the complete value of an Authorization header, is one.
-  if (liveRows.some(({ literal }) => literal) && (mode & 0o044) !== 0)
-    report('warning', 'it has literal header values, and others than its owner can read it', path);
 }
 
 type RowFinding = readonly [level: 'wrong' | 'warning', message: string];
@@ -65,11 +58,9 @@ function findingsOf(row: ListedRow, now: number): RowFinding[] {
   if (unknownMethods.length > 0) warn(`is for ${unknownMethods.join(', ')}, a method that no request has`);
   const emptyList = row.methods?.length === 0 ? 'methods' : row.groups?.length === 0 ? 'groups' : undefined;
   if (emptyList !== undefined) warn(`may call nothing: its list of ${emptyList} is empty`);
-  if (row.literal) warn('carries a literal header value; issue one that is kept as a hash');
   return findings;
 }
 
-/** Finds the groups that a live row names but the controllers folder lacks. */
 function missingGroups(liveRows: readonly ListedRow[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));

@@ -1,12 +1,11 @@
-// The check of HTTPS for `gatefold doctor`. The certificate and its key come from TLS_CERT and TLS_KEY, or from the
-// file that the service gets from a certificate authority for DOMAINS.
+// The check of the certificate for `gatefold doctor`, from TLS_CERT and TLS_KEY, or from the file for DOMAINS.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { trustedMode } from '../base/system.ts';
 import { warningPeriod } from '../https/acme/renewal-times.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
-import type { Finding, Installation, Report } from './doctor.ts';
+import type { Installation, Report } from './finding.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -35,7 +34,6 @@ function checkOrderedCertificate(domains: readonly string[], path: string, now: 
   if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
 }
 
-/** @returns undefined when the certificate and the key cannot be used */
 function checkPair(cert: string, key: string, path: string, now: number, report: Report): CertificateFacts | undefined {
   try {
     const { facts } = readPair(cert, key);
@@ -44,14 +42,15 @@ function checkPair(cert: string, key: string, path: string, now: number, report:
     // Many certificate authorities leave the subject empty, and name the hosts only in the extension subjectAltName.
     const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const lastDay = new Date(notAfter).toISOString().slice(0, 10);
-    const reportValidity = (level: Finding['level'], text: string) => report(level, `${certificate}: ${text}`, path);
     if (now < notBefore)
-      reportValidity('wrong', `not valid before ${new Date(notBefore).toISOString()}; is the clock right?`);
-    else if (now >= notAfter) reportValidity('wrong', `expired on ${lastDay}`);
-    else {
-      const endsSoon = notAfter - now <= warningPeriod(facts);
-      reportValidity(endsSoon ? 'warning' : 'note', `${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`);
-    }
+      report(
+        'wrong',
+        `${certificate}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`,
+        path,
+      );
+    else if (now >= notAfter) report('wrong', `${certificate}: expired on ${lastDay}`, path);
+    else if (notAfter - now <= warningPeriod(facts))
+      report('warning', `${certificate}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`, path);
     if (names.length === 0) report('warning', 'it names no host as clients read it (subjectAltName)', path);
     return facts;
   } catch (error) {

@@ -1,6 +1,6 @@
-// The check of the store (the database that several machines share) for `gatefold doctor`.
+// The check of the store for `gatefold doctor`.
 import { isLoopback } from '../base/store-address.ts';
-import type { Installation, Report } from './doctor.ts';
+import type { Installation, Report } from './finding.ts';
 
 /** Seconds. Each machine checks the expiry of credentials by its own clock, so a larger difference is a warning. */
 const MAX_CLOCK_DIFFERENCE = 5;
@@ -15,8 +15,7 @@ export async function checkStore({ settings }: Installation, report: Report): Pr
   const { describeStore } = await import('./store.ts');
   const { withStore } = await import('./table.ts');
   const description = await withStore(settings, (store) => describeStore(store, settings.storeKeys));
-  const { version, rows, machines, isWritable, keyFailure, secondsAhead, standbys } = description;
-  report('note', `${rows} rows, ${machines.length} machines in the last hour, ${version}`);
+  const { isWritable, keyFailure, secondsAhead, standbys } = description;
   if (!isWritable) report('wrong', 'it is read-only, so no key can be issued or revoked');
   if (keyFailure !== undefined) report('wrong', keyFailure);
   if (Math.abs(secondsAhead) > MAX_CLOCK_DIFFERENCE)

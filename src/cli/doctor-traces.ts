@@ -1,9 +1,8 @@
-// The check of traces for `gatefold doctor`. A wrong variable of OpenTelemetry does not stop a start of the service, so
-// such a mistake is easily missed.
+// The check of traces for `gatefold doctor`. A wrong variable of OpenTelemetry stops no start, so it is easily missed.
 import { asksForTraces } from '../base/trace-switch.ts';
 import { version } from '../own-files.ts';
 import { readTracingState } from '../trace/tracing.ts';
-import type { Installation, Report } from './doctor.ts';
+import type { Installation, Report } from './finding.ts';
 
 /** The variables that have no effect without OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
 const DEPENDENT_VARIABLE = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
@@ -17,10 +16,8 @@ export function checkTraces({ io: { env } }: Installation, report: Report): void
   }
   const state = readTracingState(env, version());
   if (state.kind === 'off') {
-    report(state.isDeliberate ? 'note' : 'wrong', `no request is traced: ${state.reason}`);
+    if (!state.isDeliberate) report('wrong', `no request is traced: ${state.reason}`);
     return;
   }
-  const { endpoint, samplerName } = state.settings;
-  report('note', `spans go to ${endpoint.origin}${endpoint.pathname}, chosen by ${samplerName}`);
   for (const { variable, reason } of state.ignored) report('warning', `${variable}: ${reason}`);
 }

@@ -1,5 +1,5 @@
-// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. Mistakes that keep the service
-// from starting come first. No finding has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor` reports what stops the service, will soon stop it, or is a risk, one finding a line. No finding has
+// a secret, a hash, a header value or an e-mail address.
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
@@ -12,7 +12,6 @@ import { trustedMode } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { findOtherPackage } from '../groups/own-package.ts';
-import { typescriptSupport } from '../groups/typescript.ts';
 import { createProviders } from '../identity/providers.ts';
 import { version } from '../own-files.ts';
 import { hasServiceMark } from '../supervisor/service-mark.ts';
@@ -21,7 +20,8 @@ import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
 import { checkStore } from './doctor-store.ts';
 import { checkTraces } from './doctor-traces.ts';
-import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
+import type { Finding, Installation, Report } from './finding.ts';
+import { inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 
 export const command: Command = {
   name: 'doctor',
@@ -31,26 +31,6 @@ export const command: Command = {
   reads: [],
   run,
 };
-
-export interface Finding {
-  /**
-   * - `wrong`: something does not work. One such finding makes the exit code 1.
-   * - `warning`: it works now, but it may fail soon or is a risk.
-   * - `note`: the finding is only information.
-   */
-  readonly level: 'wrong' | 'warning' | 'note';
-  readonly topic: string;
-  readonly message: string;
-  /** `file` or `file:line`. */
-  readonly at?: string | undefined;
-}
-
-export type Report = (level: Finding['level'], message: string, at?: string) => void;
-
-export interface Installation extends CommandCall {
-  /** The loaded controllers folder, or the reason why it cannot be loaded. */
-  readonly inspection: Inspection | Error;
-}
 
 /** The checks, in the order of their findings. When a check throws an Error, the message is one more finding. */
 const CHECKS: readonly {
@@ -86,7 +66,7 @@ async function run(call: CommandCall): Promise<Answer> {
   const warnings = countOf('warning');
   return {
     json: { ok: mistakes === 0, wrong: mistakes, warnings, findings },
-    text: [...formatFindings(findings, io.cwd, ink), '', summaryOf(mistakes, warnings, ink)].join('\n'),
+    text: [...formatFindings(findings, io.cwd, ink), summaryOf(mistakes, warnings, ink)].join('\n'),
     exitCode: mistakes === 0 ? 0 : 1,
   };
 }
@@ -96,9 +76,10 @@ function formatFindings(findings: readonly Finding[], cwd: string, ink: Ink): st
   const rows = findings.map(({ level, topic, message, at }) => {
     return [level, topic, at === undefined ? message : `${shortPlace(at, cwd)}: ${message}`];
   });
-  return alignColumns(rows).map(([level = '', ...cells]) => {
+  const lines = alignColumns(rows).map(([level = '', ...cells]) => {
     return [paintOf[level.trimEnd() as Finding['level']](level), ...cells].join('  ');
   });
+  return lines.length === 0 ? lines : [...lines, ''];
 }
 
 function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
@@ -110,16 +91,9 @@ function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
 /** As in package.json. */
 const MIN_NODE_MAJOR = 20;
 
-const TYPESCRIPT_NOTES = {
-  node: 'it loads .ts by itself, .mjs and .js',
-  tsx: 'it loads .ts by way of tsx, .mjs and .js',
-  none: 'it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
-};
-
-export function checkNode(report: Report, version = process.versions.node, support = typescriptSupport()): void {
+export function checkNode(report: Report, version = process.versions.node): void {
   if (Number.parseInt(version, 10) < MIN_NODE_MAJOR)
     report('wrong', `Node ${version} is too old: ${MIN_NODE_MAJOR} or later is needed`);
-  else report('note', `Node ${version}: ${TYPESCRIPT_NOTES[support]}`);
 }
 
 function checkSettings({ readings, settings, io }: Installation, report: Report): void {
@@ -143,8 +117,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   const other = findOtherPackage(dir);
   if (other !== undefined)
     report('warning', `controllers import gatefold ${other.version}, and ${version()} runs them`, other.folder);
-  const count = files.size - (files.has(SERVICE) ? 1 : 0);
-  report('note', `${dir} has ${count} ${count === 1 ? 'controller' : 'controllers'}`);
+  if (files.size === (files.has(SERVICE) ? 1 : 0)) report('warning', 'it has no controller', dir);
   if (inspection instanceof Error) throw inspection;
 }
 
@@ -192,26 +165,24 @@ function checkControllers({ settings: { controllersDir: dir }, inspection }: Ins
     report('warning', `it is not a controller: ${reason}`, join(dir, file));
   for (const group of inspection.groups) {
     reportGroup(group, report);
-    reportContracts(group, report);
+    reportUnchecked(group, report);
   }
   for (const { reason, at } of inspection.strayErrors)
     report('wrong', `it throws outside of any request: ${reason}`, at);
 }
 
-/** Reports operations with unchecked data or undocumented results, one line a reason. */
-function reportContracts({ operations, path }: LoadedGroup, report: Report): void {
+/** Reports operations whose data is not checked, one line a reason. */
+function reportUnchecked({ operations, path }: LoadedGroup, report: Report): void {
   const namesByReason = new Map<string, string[]>();
-  const add = (reason: string | undefined, name: string) => {
-    if (reason !== undefined) namesByReason.set(reason, [...(namesByReason.get(reason) ?? []), name]);
-  };
   for (const { name, contract } of operations) {
-    const { unchecked, undocumented } = contract ?? {};
-    // A reason that begins with `its params` is about the types of path and query.
-    const subject = unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
-    add(unchecked && `the ${subject} not checked: ${unchecked}`, name);
-    add(undocumented && `the result is not documented: ${undocumented}`, name);
+    const reason = contract?.unchecked;
+    if (reason !== undefined) namesByReason.set(reason, [...(namesByReason.get(reason) ?? []), name]);
   }
-  for (const [reason, names] of namesByReason) report('note', `${names.join(', ')}: ${reason}`, path);
+  for (const [reason, names] of namesByReason) {
+    // A reason that begins with `its params` is about the types of path and query.
+    const subject = reason.startsWith('its params') ? 'path and query are' : 'data is';
+    report('note', `${names.join(', ')}: the ${subject} not checked: ${reason}`, path);
+  }
 }
 
 function reportGroup({ group, ok, error, at, path, operations }: LoadedGroup, report: Report): void {

@@ -126,7 +126,6 @@ function hasControllers(folder: string): boolean {
   }
 }
 
-/** @returns false when the file already exists */
 function makeFile(path: string, text: string): boolean {
   try {
     makeFolder(dirname(path));

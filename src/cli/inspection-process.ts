@@ -1,5 +1,5 @@
-// The child process of inspection.ts. The process loads the controllers with the server's own loader, lists every
-// operation, and makes what its job asks for. Then the process ends.
+// The child process of inspection.ts: loads the controllers with the server's own loader, makes what its job asks for,
+// and ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -69,7 +69,6 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-/** @param group undefined when its file does not load */
 function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'strict'> {
   const contract = group?.contract;
   return {

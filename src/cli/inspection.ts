@@ -11,22 +11,18 @@ import { listControllers } from '../groups/naming.ts';
 import { entryPath } from '../own-files.ts';
 import { CommandError, type CommandIo, INSPECT_FOLDER } from './command.ts';
 
-/** The message that starts the work of the child process. */
 export interface Job {
   readonly settings: Settings;
   /** The files that ended or blocked the process in an earlier attempt. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
   /** Milliseconds that one file may take to load. */
   readonly loadTimeout: number;
-  /** The OpenAPI document. */
   readonly wantsDocument?: true;
-  /** The type declarations for front ends. */
   readonly wantsTypes?: true;
 }
 
 export interface ListedOperation {
   readonly name: string;
-  /** The parts of a request that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
   /** The callers that the operation accepts, in words; undefined when anyone may call it. */
   readonly access?: string | undefined;
@@ -64,7 +60,6 @@ export type InspectionMessage =
   | { readonly kind: 'done'; readonly inspection: Inspection }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** The inspection, or the file that ended or blocked the child process. */
 type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
 
 /** The default of `CommandIo.loadTimeout`, in milliseconds. */
@@ -99,7 +94,6 @@ export async function inspectFolder(
   throw new CommandError('Cannot load the controllers: the folder keeps changing; try again when it does not');
 }
 
-/** Returns the files that do not load, the service file first. */
 export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | InspectedService)[] {
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }

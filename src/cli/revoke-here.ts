@@ -1,6 +1,5 @@
-// `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store (the database that
-// machines share). The command edits this machine's copy of the table, so the revocation is valid at once. The command
-// also edits the list of revocations to repeat in each later copy from the store.
+// `gatefold credentials revoke --here` revokes on this machine while the store is away. It edits the replica, so that
+// the revocation is live at once, and the list of revocations to repeat in each later replica.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';

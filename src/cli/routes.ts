@@ -1,6 +1,5 @@
-// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, such as `/api/docs`, then
-// the routes of each group (a group is the operations of one controller). An explicit route can take requests from a
-// group, because it comes first. The router of the server decides which route takes a request.
+// `gatefold routes` lists every URL that leads to an operation: explicit routes such as `/api/docs`, then the routes of
+// each group. An explicit route comes first and can take requests from a group, as the router of the server decides.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { urlNameOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
@@ -98,7 +97,6 @@ export interface ShadowedRequest {
   readonly takenBy: Route;
 }
 
-/** Finds the requests that explicit routes take from operations. */
 export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable('on')): ShadowedRequest[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
@@ -112,7 +110,6 @@ export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable
   );
 }
 
-/** Returns the part of a path before the name of the group: `/api/`. */
 function prefixOf(routes: readonly Route[]): string {
   const { path } = routes.find(({ path }) => path.endsWith('{params}')) as Route;
   return path.slice(0, path.lastIndexOf('{'));
@@ -147,7 +144,6 @@ function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   return [...bareAddresses, ...longerAddresses];
 }
 
-/** Lists the routes of a group, without the methods that explicit routes take. */
 function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRoute[] {
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);

@@ -1,5 +1,5 @@
-// `gatefold store` prepares the store, the PostgreSQL database that several machines share, and shows its state. The
-// command also copies the credentials and the session key between the store and the files of a data folder.
+// `gatefold store` prepares the store, shows its state, and copies credentials and the session key between it and a
+// data folder.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { crypto } from '../base/builtins.ts';

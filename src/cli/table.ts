@@ -1,5 +1,4 @@
-// Reads and changes the credentials table for the commands. With the setting STORE, the table is in the store (the
-// database that several machines share). Otherwise the table is a file in the data folder.
+// Reads and changes the table for the commands: in the store with STORE, else in the data folder.
 import type { Settings } from '../base/settings.ts';
 import { type ListedRow, listCredentials, listRows } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';

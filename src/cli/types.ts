@@ -39,7 +39,6 @@ async function run({ settings, io, flagValues: { out }, switches }: CommandCall)
   return { json, text: isCurrent ? `${out} is current` : `Wrote ${out}`, warnings: untypedOperations };
 }
 
-/** @returns an empty text when there is no such file */
 function readOrEmpty(path: string): string {
   try {
     // On Windows, git may have changed the line ends of a file that is up to date.

@@ -1,8 +1,5 @@
-// Manages the registered credentials of one worker. This file connects the other parts of the folder:
-// - the credentials table in memory (table/live-table.ts)
-// - the check of Authorization values (identify.ts)
-// - session tokens (session.ts)
-// - registration (write/)
+// Connects the parts of this room for one worker: the table (table/live-table.ts), the check of Authorization values
+// (identify.ts), sessions (session.ts) and registration (write/).
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
@@ -12,10 +9,7 @@ import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/table-file.ts';
 
-/**
- * Maximum number of requests that wait at the same time until the file of the table is read again. Further requests are
- * answered from the table in memory.
- */
+/** Requests that wait for a look at the file. Further ones are answered from memory. */
 export const MAX_WAITING = 100;
 
 export type Registration = Pick<NewRow, 'name' | 'description'> & { readonly owner: Owner };
@@ -61,10 +55,7 @@ export interface Credentials {
    * @throws HttpError `SESSION_UNAVAILABLE` when there is no usable session key and none can be made
    */
   issueSession(rowId: string): Session;
-  /**
-   * Returns the owner's live rows, which are neither revoked nor expired. Reads the file first, because another process
-   * may just have written a row.
-   */
+  /** Returns live rows. Reads the file first, because another process may just have written one. */
   findByOwner(owner: Owner): Promise<CredentialRow[]>;
   /**
    * Appends a row to the table, in the store or in the file. Resolves when the row is in memory.
@@ -82,7 +73,6 @@ export interface CredentialsOptions {
   /** The value of the setting SESSION_KEY. When the value is undefined, the file session.key is used. */
   readonly sessionKey: string | undefined;
   readonly log: Log;
-  /** The connection to the store; undefined when the table is only in the file. */
   readonly shared?: SharedTable | undefined;
   /** Unix milliseconds. */
   readonly now?: () => number;
@@ -91,7 +81,7 @@ export interface CredentialsOptions {
 /** @throws Error with a message of one line, when the file of the table or of the session key exists but is unusable */
 export async function createCredentials(options: CredentialsOptions): Promise<Credentials> {
   const { dataDir, sessionKey, log, shared, now = Date.now } = options;
-  const table = await createLiveTable(tablePath(dataDir), log);
+  const table = createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
   let waitingRequests = 0;
   shared?.onChange(() => {

@@ -1,7 +1,6 @@
-// Creates and checks session tokens, `gfs_<claims>.<mac>`, where the claims are the id of a credentials row and two
-// times. A token is valid for an hour. The check in this file needs only the session key, so every machine with the key
-// accepts the token. identify.ts also checks the row. The key comes from the setting SESSION_KEY or from the file
-// `session.key` in the data folder. The file is made when a key is first needed.
+// Creates and checks session tokens, `gfs_<claims>.<mac>`: the id of a row and two times, valid for an hour. The check
+// here needs only the session key, so every machine with the key accepts the token. identify.ts also checks the row.
+// The key is made when it is first needed.
 import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
@@ -23,10 +22,7 @@ export interface Session {
 /** For a valid token: the id of its row, and its expiry in Unix milliseconds. Otherwise: the reason of the refusal. */
 type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
-/**
- * Derives the MAC key from the text of the setting or of the key file. HKDF (RFC 5869) accepts a text of any form, and
- * its label makes the key useless for other purposes.
- */
+/** HKDF (RFC 5869) accepts any text, and its label makes the key useless for other purposes. */
 export function deriveSessionKey(text: string): Buffer {
   return Buffer.from(crypto().hkdfSync('sha256', text, '', 'gatefold session token v1', 32));
 }

@@ -1,6 +1,5 @@
-// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the credentials table. With the
-// checksum, a scanner recognises leaked tokens, and a typing error is found without the table. identify.ts checks
-// tokens against the table.
+// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets. By the checksum, a scanner
+// recognises leaked tokens, and a typing error is found without the table.
 import { crypto, hash } from '../base/builtins.ts';
 
 const ID_LENGTH = 12;
@@ -11,7 +10,6 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 export interface Token {
   readonly id: string;
   readonly secret: string;
-  /** The complete token, as a client sends it. */
   readonly token: string;
 }
 

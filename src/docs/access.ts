@@ -1,17 +1,13 @@
-// Writes into the OpenAPI document who may call an operation:
-// - the security schemes: the ways in which a caller can identify itself, such as a bearer token
-// - the security requirements of each operation: a caller must meet one of them
-// - the answers to callers who may not call the operation
-// A key is the credential of an application.
+// Writes into the OpenAPI document who may call an operation: the security schemes, the requirements of each operation,
+// and the answers to callers who may not call it.
 import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
-import type { DocumentedOperation, DocumentedService } from './openapi.ts';
+import type { DocumentedOperation, DocumentedService } from './documented.ts';
 
 type Access = DocumentedOperation['settings']['access'];
 /** A Security Requirement Object of OpenAPI: `{ application: ['orders:write'] }` is a scheme and its scopes. */
 type Requirement = Readonly<Record<string, readonly string[]>>;
 
 export interface AccessWriter {
-  /** All security schemes, by name. */
   readonly schemes: Readonly<Record<string, object>>;
   /** For an operation that anyone may call. One of the requirements is empty, so a caller needs no scheme. */
   readonly openRequirements: readonly Requirement[];
@@ -19,7 +15,6 @@ export interface AccessWriter {
   requirementsOf(access: Access): readonly Requirement[] | undefined;
 }
 
-/** @param service undefined when there is no service file */
 export function createAccessWriter(service: DocumentedService | undefined): AccessWriter {
   const { authenticate, securitySchemes = {}, keyHeader } = service ?? {};
   const keySchemes = {

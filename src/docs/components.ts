@@ -13,23 +13,19 @@ export interface Components {
 export interface SchemaGroup {
   /** The name of the group as the URL spells it, such as `order` for `Order`. */
   readonly groupInUrl: string;
-  /** The named schemas of the group. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
 interface Component {
   readonly groupInUrl: string;
   readonly name: string;
-  /** The schema as JSON, for the comparison with other groups. */
   readonly text: string;
-  /** The references to the component. `finish` completes them. */
   readonly references: { $ref: string }[];
   schema: Schema;
 }
 
 const DEFS_PREFIX = '#/$defs/';
 
-/** @param reservedNames names of other schemas in the document */
 export function createComponents(reservedNames: readonly string[]): Components {
   /** Key: the group and the name, such as `order Book`. */
   const components = new Map<string, Component>();

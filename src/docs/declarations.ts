@@ -3,7 +3,7 @@
 import { urlNameOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findAmbiguousNames } from './components.ts';
-import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
+import type { DocumentedGroup, DocumentedOperation } from './documented.ts';
 import { docComment, type NameOf, propertyName, typeText } from './type-text.ts';
 
 export interface Declarations {
@@ -17,7 +17,6 @@ interface NamedType {
   readonly schema: Schema;
 }
 
-/** The first lines of the file. The URL of the service follows. */
 const HEAD = `// Declarations of the service's operations. \`gatefold types\` makes this file: do not edit it.
 //
 //   import { createClient } from 'gatefold/client';

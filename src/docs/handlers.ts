@@ -1,10 +1,11 @@
-// Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows the
-// document. The document is made for the first request, and again for the first request after a change of the groups.
+// Answers `GET /api/openapi.json` and the page `GET /api/docs`. The document is made for the first request after each
+// change of the groups.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
-import { createDocument, type DocumentedGroup, type DocumentedService, type DocumentInfo } from './openapi.ts';
+import type { DocumentedGroup, DocumentedService, DocumentInfo } from './documented.ts';
+import { createDocument } from './openapi.ts';
 
 export interface DocsParts {
   /** The callers who may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
@@ -12,7 +13,6 @@ export interface DocsParts {
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
-  /** @returns undefined when there is no service file */
   readonly service: () => DocumentedService | undefined;
   /** Reads the HTML that the build has made of src/docs/page. */
   readonly readPage: () => string;

@@ -1,29 +1,14 @@
-// Creates the OpenAPI 3.1 document of all groups from their contracts (the types in their source) and their `static
-// operations` (the settings of operations). Fields of the document can be undefined: `JSON.stringify` leaves them out.
+// Creates the OpenAPI 3.1 document from the contracts and settings of all groups. Fields of the document can be
+// undefined: `JSON.stringify` leaves them out.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
-import type { Group, Operation } from '../groups/operations.ts';
-import type { LoadedService } from '../groups/service-file.ts';
 import { createAccessWriter } from './access.ts';
 import { createComponents } from './components.ts';
+import type { DocumentedGroup, DocumentedOperation, DocumentedService, DocumentInfo } from './documented.ts';
 import { describeOperation, type Endpoint } from './operation-object.ts';
 import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
-
-/** The parts of a handler group that the document shows. */
-export interface DocumentedGroup extends Pick<Group, 'name' | 'routes' | 'contract'> {
-  readonly operations: ReadonlyMap<string, DocumentedOperation>;
-  readonly strictRoutes?: Group['strictRoutes'];
-}
-
-export type DocumentedOperation = Pick<Operation, 'name' | 'method' | 'settings'>;
-
-export interface DocumentInfo {
-  readonly title: string;
-  readonly version: string;
-  readonly description?: string | undefined;
-}
 
 export interface OpenApiDocument {
   readonly openapi: '3.1.0';
@@ -32,12 +17,6 @@ export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, object>>;
   readonly [key: string]: unknown;
 }
-
-/** The parts of a service file that the document shows. */
-export type DocumentedService = Pick<
-  LoadedService,
-  'authenticate' | 'securitySchemes' | 'keyHeader' | 'formatError' | 'errorBody'
->;
 
 /**
  * With the default base path, each path of the document begins with `/api`: clients that were generated before the

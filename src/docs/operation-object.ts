@@ -4,7 +4,7 @@ import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { type AccessWriter, refusalsOf } from './access.ts';
 import { type Components, hasFile, isFile, type SchemaGroup } from './components.ts';
-import type { DocumentedOperation } from './openapi.ts';
+import type { DocumentedOperation } from './documented.ts';
 
 export interface Endpoint {
   readonly verb: string;

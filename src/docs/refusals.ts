@@ -2,9 +2,8 @@
 // `formatError` of the service file gives them.
 import type { Schema } from '../contract/contract.ts';
 import type { Components } from './components.ts';
-import type { DocumentedService } from './openapi.ts';
+import type { DocumentedService } from './documented.ts';
 
-/** The schemas of Gatefold's own error body. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
   Error: {
     type: 'object',
@@ -51,7 +50,6 @@ export interface Refusals {
   readonly responses: Readonly<Record<keyof typeof DESCRIPTIONS, object>>;
 }
 
-/** @param service undefined when there is no service file */
 export function writeRefusals(service: DocumentedService | undefined, components: Components): Refusals {
   if (service?.formatError === undefined) {
     const schema = { $ref: '#/components/schemas/Error' };

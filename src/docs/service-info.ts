@@ -1,9 +1,8 @@
 // Reads the name, version and description of the service from the nearest package.json above the controllers folder.
 import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
-import type { DocumentInfo } from './openapi.ts';
+import type { DocumentInfo } from './documented.ts';
 
-/** @param controllersFolder its absolute path */
 export function readServiceInfo(controllersFolder: string): DocumentInfo {
   const projectFolder = dirname(controllersFolder);
   const { name, version, description } = nearestManifest(projectFolder)?.fields ?? {};

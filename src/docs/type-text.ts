@@ -4,13 +4,11 @@ import type { Fields } from '../base/values.ts';
 import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
 
-/** Returns the name of the type that a reference leads to. */
 export type NameOf = (reference: string) => string;
 
 const PLAIN_NAME = /^[A-Za-z_$][\w$]*$/;
 const UNKNOWN = 'unknown';
 
-/** @param indent the spaces before a field of the type */
 export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string {
   if (value === false) return 'never';
   if (typeof value !== 'object' || value === null) return UNKNOWN;
@@ -82,7 +80,6 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
   return schema.properties === undefined ? 'object' : 'Record<never, never>';
 }
 
-/** Puts a name that is not an identifier into quotes. */
 export function propertyName(name: string): string {
   return PLAIN_NAME.test(name) ? name : literal(name);
 }

@@ -7,6 +7,7 @@ import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
+import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
 import { findProtections } from './protections.ts';
@@ -40,14 +41,6 @@ export interface Operation {
   readonly facts: OperationFacts | undefined;
 }
 
-/**
- * The methods `_before` and `_after` of a controller or its parent classes. The methods run before and after each call.
- */
-export interface Guards {
-  readonly before: OperationMethod | undefined;
-  readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
-}
-
 /** A handler group: the operations of one controller that has loaded. */
 export interface Group {
   readonly name: string;
@@ -72,22 +65,6 @@ export interface Unexposed {
   /** `it is marked private or protected`, … */
   readonly reason: string;
   readonly method: unknown;
-}
-
-/** The class or object that a module exports, and whose methods are the operations of the group. */
-export interface Exported {
-  /** The class or the object itself. */
-  readonly exported: object;
-  /** The name of the export: `default`, or the name of the controller. */
-  readonly exportName: string;
-  /** The object, or the only instance of the class. */
-  readonly controller: object;
-  /** Whether the controller is an instance of a class. */
-  readonly isInstance: boolean;
-  /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
-  readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
-  /** All exports of the module, by name. */
-  readonly moduleExports: Readonly<Record<string, unknown>>;
 }
 
 /**

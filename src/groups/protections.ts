@@ -4,8 +4,8 @@
 // operation-settings.ts reads the settings.
 import { isNear, lettersOf } from '../base/near.ts';
 import { isClass, isPlainFunction } from '../base/values.ts';
+import type { Exported, Guards } from './exported.ts';
 import { isValidSetting } from './operation-settings.ts';
-import type { Exported, Guards } from './operations.ts';
 
 export interface Protections {
   /**

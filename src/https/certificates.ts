@@ -1,6 +1,6 @@
-// The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
-// key of session tickets twice a day. Logs a warning before a certificate expires. Gives the certificate and the ticket
-// keys to the workers as one `SecureState`. The workers' half is serve/tls-server.ts.
+// The supervisor's half of HTTPS: certificates from files or by ACME, the keys of session tickets, which change twice a
+// day, and the warning before an expiry. The workers get all of it as one `SecureState`; their half is
+// serve/tls-server.ts.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -23,9 +23,7 @@ export interface CertificateStatus {
   readonly issuer: string;
   /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
-  /** Reloads of changed files since the start. */
   readonly reloads: number;
-  /** Failed reloads and failed orders since the start. */
   readonly failures: number;
   /** One line that says why the current files are not in use, or why the last order failed. */
   readonly lastFailure: string | undefined;
@@ -47,11 +45,9 @@ export interface Certificates {
   handOverPort(port: number, listener: () => void): void;
   /** Returns the state for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
-  /** Returns undefined while there is no certificate. */
   status(): CertificateStatus | undefined;
   /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
-  /** Closes HTTP_PORT, and ends the checks of files and times. */
   close(): void;
 }
 
@@ -85,7 +81,6 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   let ticketKeys: readonly string[] = [newTicketKey()];
   /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
   let challenge: SecureChallenge | undefined;
-  /** The listener of `handOverPort`; undefined before that call. */
   let onChange: (() => void) | undefined;
   /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
   let resolveFirstPair: (() => void) | undefined;

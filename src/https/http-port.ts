@@ -1,6 +1,5 @@
-// The server of HTTP_PORT: answers the http-01 challenges of the directory (the ACME server), and redirects all other
-// requests to HTTPS. The supervisor runs this server and must stay responsive. So a connection gets one answer, and its
-// time and bytes are bounded.
+// The server of HTTP_PORT: answers http-01 challenges, and redirects all other requests to HTTPS. It runs in the
+// supervisor, which must stay responsive, so a connection gets one answer, and its time and bytes are bounded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
@@ -22,7 +21,6 @@ export interface HttpPort {
 export interface HttpPortOptions {
   readonly port: number;
   readonly host: string | undefined;
-  /** The port of HTTPS, for redirects. */
   readonly httpsPort: () => number;
   /** Whether HTTPS is served for this host: a name, or an address as URLs write it, in lower case. */
   readonly isServed: (host: string) => boolean;

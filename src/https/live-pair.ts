@@ -1,6 +1,5 @@
-// Reloads a certificate and its key when their files change. The files may change at any time, together or one by one.
-// A valid pair is "live", that is in use, within a second. An invalid pair is logged once, and the last valid pair
-// stays live. base/live-file.ts decides when the files are read.
+// Reloads a certificate and its key, whose files may change together or one by one. A valid pair is live within a
+// second. An invalid pair is logged once, and the last valid pair stays live.
 import { type Content, createLiveFile, type LiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { type CertificatePair, readPair } from './pair.ts';
@@ -17,19 +16,14 @@ export interface LivePairOptions {
   /** Whether to start without a pair when the files contain none yet. */
   readonly mayComeLater: boolean;
   readonly log: Log;
-  /** Called with each new pair, the first one included. */
   readonly onPair: (pair: CertificatePair) => void;
   readonly pollMs?: number;
 }
 
 /** The default of `pollMs`: milliseconds between two looks at the files. */
 const POLL_MS = 500;
-/**
- * Polls that must read the same invalid pair before it is logged. Two files are seldom replaced at the same time, so an
- * invalid pair may become valid soon.
- */
+/** Polls that must read the same invalid pair: two files are seldom replaced at the same time. */
 const CONFIRMATIONS = 3;
-/** Maximum bytes of each file. */
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error with a message of one line, when the files contain no valid pair and `mayComeLater` is false */

@@ -1,5 +1,5 @@
-// Checks that a certificate and its private key, both PEM texts, can be served, and reads the certificate's facts. No
-// error and no fact contains a byte of the key.
+// Checks that a certificate and its private key can be served, and reads the certificate's facts. No error and no fact
+// contains a byte of the key.
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
@@ -16,10 +16,7 @@ export interface CertificateFacts {
   readonly notAfter: number;
   /** SHA-256 of the certificate, in hexadecimal digits. */
   readonly fingerprint: string;
-  /**
-   * The certificate's id in renewal information (RFC 9773, section 4.1). `renewalId` is undefined when the certificate
-   * does not contain the key id of its issuer.
-   */
+  /** RFC 9773, section 4.1. Undefined when the certificate lacks the key id of its issuer. */
   readonly renewalId: string | undefined;
 }
 
@@ -109,10 +106,7 @@ function parseNames(subjectAltName: string | undefined): string[] {
 /** The extension's object identifier, 2.5.29.35, in DER. */
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23]);
 
-/**
- * Returns the issuer's key id and the serial number, both in base64url. Node does not expose the key id, so this
- * function reads the DER bytes.
- */
+/** Node does not expose the issuer's key id, so this function reads the DER bytes. */
 function readRenewalId(leaf: X509Certificate): string | undefined {
   try {
     const [certificate] = readElements(leaf.raw);

@@ -4,7 +4,6 @@
 export interface Algorithm {
   readonly name: string;
   readonly kty: 'RSA' | 'EC' | 'OKP';
-  /** The curve. Only EC and OKP keys have one. */
   readonly crv?: string;
   /** The number of bytes of one coordinate, including leading zeros (RFC 7518 section 6.2.1.2). */
   readonly coordinateBytes?: number;

@@ -1,5 +1,4 @@
-// Handles /api/idp-signin and /api/register: verifies the ID token of a provider, then finds or creates rows of that
-// person in the credentials table.
+// Handles /api/idp-signin and /api/register: verifies an ID token, then finds or creates rows of that person.
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { idsOf, type Log } from '../base/log.ts';

@@ -11,7 +11,6 @@ export interface IdTokenExpectation {
   /** Finds the provider by the exact text of the token's `iss`. */
   readonly findProvider: (issuer: string) => Provider | undefined;
   readonly keys: Pick<KeySets, 'find'>;
-  /** The nonce that the client sent to its provider, if any. */
   readonly nonce?: string | undefined;
   /** Returns the Unix time in milliseconds. */
   readonly now?: () => number;

@@ -21,12 +21,10 @@ export interface IdentityRequest {
 }
 
 export interface SignInRequest extends IdentityRequest {
-  /** The id or name of the application to sign in to. */
   readonly application: string | undefined;
 }
 
 export interface RegisterRequest extends IdentityRequest {
-  /** The name and the description of the new application. */
   readonly name: string;
   readonly description: string | undefined;
 }

@@ -1,10 +1,7 @@
-// Keeps the key sets of providers in memory. A set is fetched in three cases:
-// - when it is first needed
-// - when its Cache-Control lifetime is over (then its keys are stale)
-// - when a token names an unknown key id (`kid`)
-//
-// While a provider does not answer, its stale keys are used for a day. Anybody can send tokens with made-up kids, so
-// unknown kids cause a fetch at most once in 30 s for each provider.
+// Keeps the key sets of providers in memory. A set is fetched when it is first needed, when its Cache-Control lifetime
+// is over (its keys are stale), and when a token names an unknown key id (`kid`). While a provider does not answer,
+// stale keys are used for a day. Anybody can send made-up kids, so unknown kids cause a fetch at most once in 30 s a
+// provider.
 
 import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';
@@ -38,12 +35,9 @@ const LONG_AGO = Number.NEGATIVE_INFINITY;
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
-  /** Undefined before the first successful fetch. */
   keys: readonly ProviderKey[] | undefined;
   freshUntil: number;
-  /** The earliest time of the next fetch for an unknown kid. */
   nextKidFetch: number;
-  /** The earliest time of the next fetch after a failed one. */
   nextAttempt: number;
   /** The `jwks_uri` in the provider's discovery document, and the time until which this address is used. */
   discovered?: { readonly uri: string; readonly until: number } | undefined;
@@ -63,7 +57,6 @@ export interface KeySets {
   find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
   /** The numbers of requests to providers, and of refreshes that failed, since the start. */
   readonly counters: { readonly fetches: number; readonly failures: number };
-  /** Drops the keys of all providers that are not in the list. */
   retain(providers: readonly Provider[]): void;
 }
 

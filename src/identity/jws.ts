@@ -16,7 +16,6 @@ export interface Jws {
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Buffer;
   readonly signature: Buffer;
-  /** The signed bytes, as they were received. */
   readonly signingInput: Buffer;
 }
 

@@ -63,7 +63,6 @@ export function parseKey(jwk: unknown): ProviderKey {
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }
 
-/** @returns undefined when the numbers are not a key of the algorithm */
 function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
   // Node gets only the members that a public key needs, and not x5c or x5u.
   const members: JsonWebKeyInput['key'] = crv === undefined ? { kty } : { kty, crv };

@@ -1,5 +1,5 @@
-// Parses data/identity-providers.json, in which each row is an identity provider. A row with any mistake is refused as
-// a whole, because half of a rule protects nothing. providers.ts reads and reloads the file.
+// Parses data/identity-providers.json. A row with any mistake is refused as a whole, because half of a rule protects
+// nothing.
 
 import { repeatedKeys } from '../base/json-keys.ts';
 import { isObject } from '../base/values.ts';
@@ -40,7 +40,6 @@ const KNOWN_FIELDS = ['name', 'issuer', 'client_ids', 'jwks_uri', 'algorithms', 
 const MAX_ROWS = 100;
 const MAX_TEXT_LENGTH = 255;
 
-/** @throws Error when the text as a whole is not a list of rows */
 export function parseProviderRows(text: string): ProviderRows {
   const rows = parseJsonList(text);
   if (rows.length > MAX_ROWS) throw new Error(`it has ${rows.length} rows, the limit is ${MAX_ROWS}`);
@@ -88,7 +87,9 @@ function parseRow(row: unknown): Provider {
   const unknownField = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
   // An unknown field could be a misspelled rule that the author relies on.
   if (unknownField !== undefined)
-    throw new Error(`it has an unknown field: ${JSON.stringify(unknownField.slice(0, 100))}`);
+    throw new Error(
+      `it has an unknown field, ${JSON.stringify(unknownField.slice(0, 100))}; its fields are ${KNOWN_FIELDS.join(', ')}`,
+    );
   const { issuer, jwks_uri: jwksUri } = row;
   if (!isIssuer(issuer))
     throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');

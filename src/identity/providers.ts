@@ -1,5 +1,5 @@
-// Keeps the list of identity providers up to date with data/identity-providers.json. A valid text replaces the whole
-// list. An invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when to read.
+// Keeps the providers equal to data/identity-providers.json. A valid text replaces the whole list. An invalid text is
+// logged, and the last valid list stays live.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
@@ -8,16 +8,13 @@ import { type Provider, type ProviderRows, parseProviderRows, type RefusedRow } 
 export interface ProvidersOptions {
   readonly path: string;
   readonly log: Log;
-  /** Milliseconds between two reads of the file. */
   readonly pollMs?: number;
-  /** Called with the list at the start and after each change. */
   readonly onChange?: (providers: readonly Provider[]) => void;
 }
 
 export interface Providers {
   readonly list: readonly Provider[];
   readonly refused: readonly RefusedRow[];
-  /** Finds a provider by the exact text of a token's `iss`. */
   find(iss: string): Provider | undefined;
   close(): void;
 }

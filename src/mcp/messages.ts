@@ -4,7 +4,7 @@
 // - 2025-11-25, 2025-06-18 and 2025-03-26: a client begins with the message `initialize`.
 // The files in http/ do the routing, check the rights of the caller, and call the operation.
 import type { HttpError } from '../base/errors.ts';
-import type { DocumentInfo } from '../docs/openapi.ts';
+import type { DocumentInfo } from '../docs/documented.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls.ts';
 import { rulesOf } from '../service/access.ts';

@@ -1,6 +1,5 @@
-// A Prometheus histogram: the number of values in each bucket, and the sum of the values. A worker counts values. In
-// each report to the supervisor, it sends the delta: what was counted since the last report. The supervisor adds the
-// deltas up.
+// A Prometheus histogram. A worker counts values, and each of its reports has the delta since the last one, which the
+// supervisor adds up.
 
 export interface Histogram {
   /** The upper bounds of the buckets (inclusive), ascending. One more bucket has the values above the last bound. */
@@ -10,7 +9,6 @@ export interface Histogram {
   sum: number;
 }
 
-/** The counts of a histogram since the last delta was taken. */
 export type HistogramDelta = Readonly<Pick<Histogram, 'buckets' | 'sum'>>;
 
 export function createHistogram(bounds: readonly number[]): Histogram {
@@ -30,7 +28,6 @@ export function totalCount({ buckets }: HistogramDelta): number {
   return buckets.reduce((total, count) => total + count, 0);
 }
 
-/** Returns the counts since the last call, and sets the histogram to 0. */
 export function takeDelta(histogram: Histogram): HistogramDelta {
   const delta = { buckets: [...histogram.buckets], sum: histogram.sum };
   histogram.buckets.fill(0);

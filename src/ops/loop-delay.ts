@@ -1,6 +1,5 @@
-// Measures the event loop delay: a timer is due ten times a second, and the delay is how late the timer fires. Node's
-// own monitorEventLoopDelay costs six times as much. It would also be reset for each report, and a delay that lasts
-// beyond the reset would be lost.
+// Measures how late a timer fires ten times a second. Node's own monitorEventLoopDelay costs six times as much, and a
+// reset for each report would lose a delay that lasts beyond it.
 import { createHistogram, type HistogramDelta, observe, takeDelta } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 

@@ -1,6 +1,5 @@
-// Reads the resident memory of this process. Node reads the number from a file. When the process has no free file
-// descriptor, the read fails. Then the last value is returned, because an exception in the timer of the metrics would
-// mark the worker as faulty.
+// Reads the resident memory. Node reads it from a file, which fails without a free descriptor. Then the last value is
+// returned, because an exception in the timer of the metrics would mark the worker as faulty.
 
 /** @returns a function that returns bytes; 0 when no read has succeeded yet */
 export function createMemoryReader(read: () => number = process.memoryUsage.rss): () => number {

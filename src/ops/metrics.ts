@@ -1,6 +1,5 @@
-// The table of metrics: the name, type, help text and samples of each (a sample is a value with its labels).
-// docs/OPERATING.md documents each metric, and a test compares the document with this table. exposition.ts writes the
-// metrics in the format of Prometheus.
+// The table of metrics. docs/OPERATING.md documents each one, and a test compares both. exposition.ts writes the
+// format.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';
@@ -16,7 +15,6 @@ export interface MetricRow extends Omit<Family, 'samples'> {
 export interface SupervisorFacts {
   readonly version: string;
   readonly node: string;
-  /** The configured number of workers. */
   readonly wantedWorkers: number;
   /** Unix time in seconds. */
   readonly startedAt: number;
@@ -255,7 +253,6 @@ function certificateSample(
   return supervisor?.certificate === undefined ? [] : [{ value: measure(supervisor.certificate) }];
 }
 
-/** Returns no sample without STORE. */
 function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus) => number): Sample[] {
   return supervisor?.store === undefined ? [] : [{ value: measure(supervisor.store) }];
 }

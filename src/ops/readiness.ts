@@ -1,5 +1,5 @@
-// Decides whether the service is ready for requests, and describes its state for /readyz. /livez needs no decision: a
-// supervisor that answers is alive.
+// Decides whether the service is ready, and describes its state for /readyz. /livez needs no decision: a supervisor
+// that answers is alive.
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/group-load.ts';

@@ -1,6 +1,5 @@
-// Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. The
-// page is the group that served the request, as URLs name it: `order`. Each worker counts, and sends its counts in
-// deltas: each delta has the counts since the last one. The supervisor adds the deltas of all workers up.
+// Counts requests by page, operation, verb and status (with durations and bytes), and by credential. Each worker sends
+// deltas, which the supervisor adds up.
 import {
   addDelta,
   createHistogram,
@@ -40,7 +39,6 @@ export interface OperationCounts {
   readonly cells: Map<number, number>;
 }
 
-/** The counts of an operation since its last delta. */
 export interface OperationDelta {
   readonly page: string;
   readonly operation: string;
@@ -73,9 +71,7 @@ export interface RequestCounts {
   countCredential(id: string, requests?: number): void;
   operations(): Iterable<OperationCounts>;
   credentials(): Iterable<CredentialCount>;
-  /** Returns the operations that had a request since the last call. */
   takeOperations(): OperationDelta[];
-  /** Returns the credentials that had a request since the last call. */
   takeCredentials(): CredentialCount[];
   add(delta: OperationDelta): void;
 }
@@ -161,7 +157,6 @@ function cellOf(verb: number, status: number, isClientFault = false): number {
 const CLIENT_FAULT_STEP = 1000;
 const VERB_STEP = 2000;
 
-/** Returns the label values of a cell. */
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % CLIENT_FAULT_STEP;
   return {

@@ -1,5 +1,5 @@
-// Serves the operations port: /livez, /readyz and /metrics. The supervisor runs this port, so the port answers even
-// while all workers are blocked. A client cannot start, stop or change anything through the port.
+// The operations port: /livez, /readyz and /metrics. It runs in the supervisor, so it answers even while all workers
+// are blocked. A client cannot start, stop or change anything through it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
@@ -33,13 +33,10 @@ export interface OperationsServer {
 }
 
 export interface OperationsServerOptions {
-  /** The port; 0 for any free port. The number of the opened port is logged. */
   readonly port: number;
   readonly host: string;
-  /** The configured number of workers. */
   readonly workers: number;
   readonly log: Log;
-  /** Returns the number of log lines that this process has dropped. */
   readonly droppedLines: () => number;
 }
 

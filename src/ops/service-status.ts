@@ -1,5 +1,4 @@
-// Collects the state of the service for the operations port: the supervisor's status, and the sums of the reports that
-// the workers send.
+// The state of the service for the operations port: the supervisor's status, and the sums of the workers' reports.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';
@@ -9,13 +8,10 @@ import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './repo
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 export type SupervisorStatus = WorkersStatus & {
-  /** Undefined without HTTPS. */
   readonly certificate?: CertificateStatus | undefined;
-  /** Undefined without STORE. */
   readonly store?: StoreStatus | undefined;
 };
 
-/** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
   /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
@@ -35,7 +31,6 @@ export interface Totals extends Counters {
 }
 
 export interface ServiceStatus {
-  /** Undefined until the supervisor is created. */
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
   readonly totals: Totals;
@@ -46,7 +41,6 @@ export interface ServiceStatus {
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /** @param report a WorkerReport from the IPC channel; undefined when the worker has none yet */
   addReport(pid: number, report: unknown): void;
   setStopping(): void;
 }

@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts each answered request, and builds the reports for the supervisor. This file
-// is loaded only when OPS_PORT is set. Counting a request allocates no memory, and no label value comes from a client.
+// The worker's half of the metrics, loaded only with OPS_PORT. Counting a request allocates no memory, and no label
+// value comes from a client.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -23,7 +23,6 @@ export interface ReportedParts {
   readonly identity: Pick<Identity, 'status'>;
   readonly limiter: Pick<RateLimiter, 'status'>;
   readonly logWriter: { droppedLines(): number };
-  /** Undefined when no request is traced. */
   readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Calls between two processes of a machine, over IPC. The caller numbers its calls, and each call gets one answer.
+// Calls between two processes of a machine over IPC: the caller numbers its calls, and each call gets one answer.
 import type { Answer, Request, ToHost } from './messages.ts';
 
 /** @param timeoutReason the error of a call that gets no answer in time */

@@ -1,6 +1,5 @@
 // One connection to PostgreSQL, through the package `postgres`, which the user's project installs. Each query has a
-// time limit. When the server does not answer in time, the connection is destroyed. Without the limit, a query could
-// wait for minutes on a connection that the network has lost.
+// time limit, because it could wait for minutes on a connection that the network has lost.
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -50,11 +49,9 @@ export async function loadPostgres(folders: readonly string[]): Promise<Postgres
 export interface ConnectionOptions {
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
-  /** One of `address.hosts`. */
   readonly server: StoreAddress['hosts'][number];
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
-  /** Called at each notification of the database. */
   readonly onNotify: () => void;
   /** The time limit for connecting and the first query together, in milliseconds. */
   readonly timeout: number;

@@ -1,5 +1,5 @@
-// Names the rows of the credentials table, because the store keeps each row as an entry with a name. Reads the file of
-// a table as rows with names, and makes the text of such a file.
+// Names the rows of the table, because the store keeps each row as an entry with a name, and converts between names and
+// the text of the file.
 import { readFileSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { parseTableText, refuseRepeatedFields } from '../credentials/table/text.ts';
@@ -38,7 +38,6 @@ interface CopyMark {
 export interface TableFile {
   /** The JSON of each row by its name. */
   readonly rows: ReadonlyMap<string, string>;
-  /** The mark of a copy; undefined when the rows do not come from the store. */
   readonly copyMark: CopyMark | undefined;
 }
 

@@ -1,6 +1,5 @@
-// Keeps the replica, which is this machine's copy of the credentials table, equal to the store. About once a second,
-// the follower makes a look: it asks the store for changes, and fetches them. The bell, a notification from the store,
-// makes the next look begin at once. A store that cannot be used is called away.
+// Keeps the replica equal to the store. About once a second, the follower makes a look: it asks the store for changes,
+// and fetches them. The bell, a notification from the store, makes the next look begin at once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';
@@ -17,7 +16,6 @@ export interface Follower {
    * @throws StoreAway
    */
   look(): Promise<void>;
-  /** To be called when the bell rings. */
   onBell(): void;
   status(): FollowerStatus;
   close(): void;
@@ -27,9 +25,7 @@ export interface FollowerOptions {
   readonly store: Store;
   readonly replica: Replica;
   readonly log: Log;
-  /** Called after the file of the replica has changed. */
   readonly onPublished: () => void;
-  /** Called after each look, whether it succeeded or failed. */
   readonly onLook: () => void;
 }
 
@@ -50,9 +46,7 @@ const MAX_RESTORED = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
-  /** How often the bell has rung. */
   let bellCount = 0;
-  /** Whether the bell has rung since the last look began. */
   let hasRung = false;
   /** Whether a change has come without the bell, and the bell has not rung since. Looks are then more frequent. */
   let isBellBroken = false;

@@ -1,6 +1,5 @@
-// The store-host: the process that talks to the store for the supervisor of one machine. The store is the PostgreSQL
-// database whose rows several machines share. The store-host writes the replica, which is this machine's copy of the
-// credentials table. Workers read the replica, so a request with a known credential never waits for this process.
+// The store-host. Workers read the replica that it writes, so a request with a known credential never waits for this
+// process or for the store.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createLog } from '../base/log.ts';
@@ -19,7 +18,6 @@ import { retryWhileAway } from './update.ts';
 
 export interface HostOptions {
   readonly settings: Settings & { readonly store: StoreAddress };
-  /** Sends a message to the supervisor. */
   readonly send: (message: FromHost) => void;
 }
 

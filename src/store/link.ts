@@ -1,9 +1,5 @@
-// The supervisor's side of the store, the PostgreSQL database whose rows several machines share:
-// - starts the store-host, the process that talks to the store, and starts it again when it ends
-// - passes calls of workers on to the store-host
-// - notifies the workers when the store-host has written a file that they read, and when the credentials table has
-//   become too old or is no longer too old. Every notice says whether the table is too old, and makes the workers read
-//   the files again
+// The supervisor's side of the store: starts the store-host again when it ends, passes calls of workers on, and
+// notifies the workers when to read their files again, and whether the table is too old.
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +13,6 @@ export interface StoreStatus {
   readonly state: HostState;
   /** Seconds since the copy of the table on this machine was last proven complete; null when it never was. */
   readonly ageSeconds: number | null;
-  /** Whether the age is more than the setting STORE_MAX_AGE. */
   readonly isTooOld: boolean;
 }
 
@@ -31,19 +26,16 @@ export interface SharedStore {
   status(): StoreStatus;
   /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
-  /** Returns the number of machines that share the rate limits, including this one. */
   machineCount(): number;
   close(): void;
 }
 
 export interface SharedStoreOptions {
-  /** The path of the store-host's script. */
   readonly scriptPath: string;
   readonly scriptArguments: readonly string[];
   /** The value of the setting STORE_MAX_AGE, in milliseconds; infinite for `off`. */
   readonly maxAge: number;
   readonly log: Log;
-  /** Writes a line of the store-host to the log. */
   readonly writeLine: (line: string) => void;
 }
 
@@ -58,10 +50,7 @@ const MIN_LOOK_INTERVAL_MS = 100;
 const CALL_TIMEOUT_MS = 15_000;
 /** The time limit for spending tokens, in milliseconds. */
 const SPEND_TIMEOUT_MS = 1000;
-/**
- * Milliseconds without a message after which the store counts as away. Normally, the store-host sends a message after
- * each of its own looks, so about every second.
- */
+/** Milliseconds without a message until the store counts as away. Usually one comes each second. */
 const MAX_SILENCE_MS = 5000;
 /** Milliseconds from the end of the store-host to its next start. */
 const RESTART_PAUSE_MS = 500;
@@ -85,7 +74,6 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   let completeAt: number | undefined;
   /** Whether the table is too old, as the workers have heard. False until the first state of the store-host. */
   let isTooOld = false;
-  /** Whether workers refuse credentials because the table is too old. */
   let refusesCredentials = false;
   let pendingStart: { resolve: () => void; reject: (error: Error) => void } | undefined;
   /** The look that is to begin at `lookBeginsAt`; undefined when no look waits. */
@@ -180,7 +168,6 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     if (isTooOld !== wasTooOld) notifyWorkers();
   }
 
-  /** @returns the reason why the store cannot be used; null when it can */
   function findAwayReason(): string | null {
     const isSilent = performance.now() - stateReceivedAt > MAX_SILENCE_MS;
     return state.awayReason ?? (isSilent ? 'the store-host does not answer' : null);

@@ -1,6 +1,5 @@
-// The messages of the store over IPC: between the supervisor and the store-host, which is the process that talks to the
-// store, and between a worker and the supervisor. Messages of workers have the form of worker/messages.ts, with the
-// kind `store`.
+// The messages of the store over IPC: between the supervisor and the store-host, and between a worker and the
+// supervisor. Messages of workers have the form of worker/messages.ts, with the kind `store`.
 import type { Owner } from '../credentials/table/table.ts';
 import type { Spending } from './store.ts';
 
@@ -12,9 +11,7 @@ export type Request =
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
 
 export interface Answer {
-  /** The reason why the call failed; undefined when it succeeded. */
   readonly error?: string;
-  /** The code of the HttpError, when the call failed with one. */
   readonly code?: string;
   /** For `spend`: the tokens that each caller has left. */
   readonly tokens?: readonly number[];
@@ -28,7 +25,6 @@ export interface ToHost {
 
 export type FromHost =
   | { readonly kind: 'answer'; readonly call: number; readonly answer: Answer }
-  /** A line of the log, with its line feed. */
   | { readonly kind: 'log'; readonly line: string }
   /** The store-host has written the file of the table or of the session key, so workers must read it again. */
   | { readonly kind: 'files-changed' }
@@ -41,7 +37,6 @@ export interface HostState {
   readonly awayReason: string | null;
   /** Whether a retry is useless until an operator changes something, such as a password. */
   readonly needsOperator: boolean;
-  /** Whether workers have a table. */
   readonly hasTable: boolean;
   /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;

@@ -1,5 +1,5 @@
-// The store in PostgreSQL (schema.ts has the statements). There is one connection, which is opened when it is needed. A
-// write is a single statement, so a machine that stops during a write leaves no lock behind.
+// The store in PostgreSQL (schema.ts has the statements). A write is a single statement, so a machine that stops during
+// a write leaves no lock behind.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
@@ -10,9 +10,7 @@ import { type Store, StoreAway } from './store.ts';
 export interface PostgresStore extends Store {
   /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
   reportMachine(): Promise<number>;
-  /** Removes the rate limits that have all their tokens again. */
   sweepRates(): Promise<void>;
-  /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
   query(text: string): Promise<readonly Row[]>;
 }

@@ -1,9 +1,8 @@
-// The replica: this machine's copy of the credentials table in the store. The copy is in memory and in the file
-// `production.json`, which workers read. With the replica, a machine starts and serves while the store cannot be used.
-// - When a standby of the database is promoted, the store can lose revocations. The replica keeps the revocations that
-//   this machine has seen.
-// - The command `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but
-//   the store and the rows in memory do not.
+// The replica, in memory and in the file `production.json`, so that a machine starts and serves while the store is
+// away.
+// - A standby that is promoted can lack revocations. The replica keeps those that this machine has seen.
+// - `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but the store and
+//   the rows in memory do not.
 import { statSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +15,6 @@ import { readTableFile, tableText } from './entries.ts';
 import type { Changes, Snapshot } from './store.ts';
 
 export interface Replica {
-  /** The version of the rows; undefined when the rows do not come from the store. */
   version(): string | undefined;
   /** Whether workers have a table: a copy of the store, or a table from the time before this machine used the store. */
   hasTable(): boolean;
@@ -64,7 +62,6 @@ export function openReplica(dataDir: string, log: Log): Replica {
     const row = rows.get(name);
     if (row !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
   }
-  /** Whether the rows can differ from those in the file. */
   let isDirty = true;
   /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
   let publishedListTime: number | undefined;
@@ -91,10 +88,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       log.warn('store-revocations-lost', { count: lostRevocations.size, effect: 'they are written again' });
   }
 
-  /**
-   * Syncs the file to disk later, because a revocation must not wait for the disk. A power cut before the sync loses
-   * only changes that the store has.
-   */
+  /** Later, because a revocation must not wait for the disk. A power cut loses nothing that the store lacks. */
   function syncLater(): void {
     if (isSyncDue) return;
     isSyncDue = true;
@@ -176,10 +170,7 @@ function touchFile(path: string): void {
   }
 }
 
-/**
- * Returns when the file was touched, as a time of `performance.now()`; undefined when there is no file. A time in the
- * future counts as now: a clock was set back.
- */
+/** Returns a time of `performance.now()`. A time in the future counts as now: a clock was set back. */
 function proofTime(path: string): number | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && performance.now() - Math.max(0, Date.now() - stats.mtimeMs);
@@ -190,7 +181,6 @@ export function isRevoked(row: string): boolean {
   return revocationTime(row) !== undefined;
 }
 
-/** @returns undefined for a row that is not revoked */
 function revocationTime(row: string): unknown {
   return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
 }

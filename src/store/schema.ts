@@ -64,7 +64,6 @@ export const READ_NAMES = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gate
     and e.name in (select json_array_elements_text($2::text::json))
   where h.space = $1::text order by e.first`;
 
-/** A query for changes returns at most this many changes. */
 export const MAX_CHANGES = 5000;
 
 /** Reads the changes after a number. Parameters: $1 is the space, $2 the number of the last change that was read. */

@@ -1,5 +1,5 @@
-// Seals (encrypts) values for the store with AES-256-GCM. The key is derived from a key of the setting STORE_KEY and
-// from the name of the entry, so a sealed value cannot be opened under another name. There is no default key.
+// Encrypts values for the store with AES-256-GCM. The key is derived from STORE_KEY and the name of the entry, so a
+// sealed value cannot be opened under another name. There is no default key.
 import { crypto } from '../base/builtins.ts';
 
 export interface Seal {

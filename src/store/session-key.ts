@@ -1,12 +1,10 @@
-// Shares the key that signs session tokens between machines. In the store, the key is sealed (encrypted). On each
-// machine, the key is in the file session.key, which workers read. If the store has no key, a machine writes its own
-// key to the store, so that the tokens of its users stay valid.
+// Shares the session key between machines: sealed in the store, and in the file session.key for the workers of each
+// machine. If the store has no key, a machine writes its own, so that the tokens of its users stay valid.
 import { crypto } from '../base/builtins.ts';
 import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
 import type { Seal } from './seal.ts';
 import type { Store } from './store.ts';
 
-/** The name of the session key in the space `secrets`. */
 export const SESSION_KEY = 'session-key';
 
 /**

@@ -1,6 +1,5 @@
-// Opens the socket of a connection to PostgreSQL. This file starts TLS itself, although the package `postgres` could,
-// for two reasons. For an IP address, the package checks the certificate as if the host were `localhost`. And after the
-// package has closed a TLS connection, a write throws an error that nothing catches, which would end the process.
+// Opens the socket to PostgreSQL and starts TLS itself, because the package `postgres` checks the certificate of an IP
+// address as if the host were `localhost`, and a write after it has closed a TLS connection ends the process.
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

@@ -1,5 +1,4 @@
-// The store: named entries that several machines share, in PostgreSQL (postgres.ts). A reader holds all entries in
-// memory and calls `since` for changes.
+// The interface of the store: named entries. A reader holds all entries in memory and calls `since` for changes.
 
 /** A part of the store. `keys` has the rows of the credentials table, and `secrets` has encrypted values (seal.ts). */
 export type Space = 'keys' | 'secrets';
@@ -18,7 +17,6 @@ export interface Snapshot {
 }
 
 export interface Changes {
-  /** The version of the space after these changes. */
   readonly version: string;
   /** In the order of the commits: the name of an entry and its new value, which is undefined for a removed entry. */
   readonly changes: readonly (readonly [name: string, value: string | undefined])[];
@@ -35,7 +33,6 @@ export interface Change {
 
 /** Each method but `close` can throw StoreAway. */
 export interface Store {
-  /** Reads all entries, or those with these names, as they are at one moment. */
   read(space: Space, names?: readonly string[]): Promise<Snapshot>;
   /**
    * Returns the changes since a version. The answer never comes from a standby, which can lack a confirmed write.

@@ -1,6 +1,5 @@
-// Changes rows of the credentials table in the store for a command. The rows are read, edited by a function, and
-// written if they are still the same in the store. Otherwise, all three steps are repeated. If the answer to a write is
-// lost, the write is sent again. The second write has the same id, so the store makes the changes only once.
+// Changes rows in the store for a command. If a row has changed in the store since it was read, the edit is repeated. A
+// write whose answer is lost is sent again with the same id, so the store makes its changes only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createEditableTable, type EditableTable } from '../credentials/write/editable-table.ts';

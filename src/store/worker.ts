@@ -1,14 +1,11 @@
-// A worker's side of the store, the database whose rows several machines share. The worker calls the supervisor, which
-// calls the store-host, the process that talks to the store.
+// A worker's side of the store: the worker calls the supervisor, which calls the store-host.
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Registration, SharedTable } from '../credentials/credentials.ts';
 import { createCalls } from './calls.ts';
 import type { ToWorkerStore } from './messages.ts';
 
 export interface SharedTableOptions {
-  /** Whether the session key comes from the store. */
   readonly sharesSessionKey: boolean;
-  /** Sends a message to the supervisor. */
   readonly send: (message: object) => void;
   /** Registers a function that gets each message of the supervisor, also messages for other parts of the worker. */
   readonly onMessage: (listener: (message: unknown) => void) => void;

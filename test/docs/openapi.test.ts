@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';
 import type { OperationSettings } from '../../src/controller/operations.ts';
-import { createDocument, type DocumentedGroup } from '../../src/docs/openapi.ts';
+import type { DocumentedGroup } from '../../src/docs/documented.ts';
+import { createDocument } from '../../src/docs/openapi.ts';
 import { createRoutes } from '../../src/groups/group-routes.ts';
 
 interface Row extends Partial<OperationContract> {

@@ -58,7 +58,11 @@ describe('parseProviderRows', () => {
     ['a domain in the list of e-mails', { registration: { emails: ['acme.example'] } }, /^emails/],
     ['an e-mail in the list of domains', { registration: { hosted_domains: ['@acme.example'] } }, /^hosted_domains/],
     ['an empty list of domains', { registration: { hosted_domains: [] } }, /^hosted_domains/],
-    ['a field that is misspelled', { registraton: 'closed' }, /^it has an unknown field: "registraton"$/],
+    [
+      'a field that is misspelled',
+      { registraton: 'closed' },
+      /^it has an unknown field, "registraton"; its fields are name, issuer, client_ids, jwks_uri, algorithms, registration$/,
+    ],
     ['the name of a row above', { name: 'google' }, /^a row above has the same name$/],
     ['the issuer of a row above', { issuer: google.issuer }, /^a row above, "google", has the same issuer$/],
   ] as const) {

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, json, openConnection, startLoad } from '../support/cluster-client.ts';
+import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 import { readyz, scrape, startWatched, TEST, until } from '../support/ops-client.ts';
 import { type ParsedMetrics, total } from '../support/prometheus-text.ts';
@@ -93,7 +94,7 @@ describe('the metrics', () => {
     const data = join(dirname(dir), 'data');
     mkdirSync(data);
     const table = join(data, 'production.json');
-    const row = { id: 'abcdefghijkl', name: 'good', authorization: 'Bearer for-this-test-alone' };
+    const { row } = makeRow({ name: 'good' });
     writeFileSync(table, JSON.stringify({ production: [row, { id: 'short', name: 'bad', hash: 'x' }] }));
     writeFileSync(join(data, 'identity-providers.json'), '[{"name":"odd"}]');
     const { ops } = await startWatched(test, { dir });
@@ -109,7 +110,7 @@ describe('the metrics', () => {
     assert.equal(credentials.quarantined_rows, 1);
     assert.equal(credentials.rows, 1);
     assert.match(String(credentials.quarantined[0]?.name), /^bad$/);
-    assert.ok(!JSON.stringify(body).includes('for-this-test-alone'));
+    assert.ok(!JSON.stringify(body).includes(String(row.hash)));
     assert.deepEqual(body.identity, { providers: 0, refused: 1 });
     writeFileSync(table, '{"production": [');
     const broken = await until(
@@ -132,17 +133,15 @@ describe('the metrics', () => {
     const dir = createFolder(test, { 'TestController.js': TEST, 'SdkController.js': controller('sdk') });
     const data = join(dirname(dir), 'data');
     mkdirSync(data);
-    writeFileSync(
-      join(data, 'production.json'),
-      '{"production":[{"id":"abcdefghijkl","name":"a","authorization":"Bearer for-this-test-alone"}]}',
-    );
+    const { row, token } = makeRow();
+    writeFileSync(join(data, 'production.json'), tableText(row));
     const { ops, port } = await startWatched(test, { dir });
     const connection = openConnection(port);
     const verbs = ['GET', 'PUT', 'PROPFIND', 'SEARCH', 'MKCOL', 'OPTIONS'];
     let asked = 0;
     for (let i = 0; i < 60; i++) {
       for (const path of [`/api/made-up-${i}`, `/made-up-${i}`, `/api/%0${i}`, `/api/test/made-up-${i}`]) {
-        for (const authorization of ['', 'Authorization: Bearer for-this-test-alone\r\n']) {
+        for (const authorization of ['', `Authorization: Bearer ${token}\r\n`]) {
           const answer = await connection.ask(
             `${verbs[i % 6]} ${path} HTTP/1.1\r\nHost: localhost\r\n${authorization}\r\n`,
           );

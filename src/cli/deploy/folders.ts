@@ -53,7 +53,6 @@ export function setCurrent(folder: string, target: string): void {
   renameSync(draft, join(folder, 'current'));
 }
 
-/** @returns undefined when the note is missing or cannot be read */
 export function readNote(dir: string, release: string): ReleaseNote | undefined {
   try {
     return JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8'));
@@ -62,10 +61,7 @@ export function readNote(dir: string, release: string): ReleaseNote | undefined 
   }
 }
 
-/**
- * Returns the names of the releases, the newest first, by the modification times of their notes. The time in a name
- * comes from another machine, whose clock may be wrong.
- */
+/** Newest first, by their notes: the time in a name comes from a machine whose clock may be wrong. */
 export function listReleases(dir: string): string[] {
   const createdAt = (name: string): number =>
     statSync(join(releasePath(dir, name), RELEASE_NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
@@ -99,7 +95,6 @@ export function removeLeftovers(dir: string): void {
   for (const name of readdirSync(releases)) if (name.startsWith('.')) removeFolder(join(releases, name));
 }
 
-/** Removes the releases that are neither in `inUse` nor among the `keep` newest. */
 export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<unknown>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
 }

@@ -1,7 +1,6 @@
-// The process that a deployment starts on the target machine. The process makes a release (a folder with one version of
-// the project), makes the link `current` lead to the release, and waits until the running service has loaded it. When
-// the release does not serve, the process changes the link back. Once the link has changed, the process finishes its
-// work even when the connection to the deploying machine is lost.
+// The process that a deployment starts on the target machine: it makes a release, leads the link `current` to it, and
+// waits until the service has loaded it. A release that does not serve is undone. Once the link has changed, the
+// process finishes even when the connection to the deploying machine is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
@@ -40,7 +39,6 @@ const LOCK_OPTIONS = {
   unseenHolderMs: 1000,
 };
 
-/** @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
   // Without these listeners, a lost connection would end the process. `send` gets the same error.

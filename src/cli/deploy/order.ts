@@ -9,15 +9,11 @@ export const DEPLOY_ON_MACHINE = 'deploy-on-machine';
 export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeScript' | 'bytes' | 'closedFolders'> {
   /** `back` makes no release: the release before the current one serves again. */
   readonly action: 'release' | 'back';
-  /** The folder of the project on the target machine, as an absolute path. */
   readonly dir: string;
-  /** The name of the new release, which is the time of its creation. */
   readonly releaseName: string;
-  /** The number of files and links that are sent. */
   readonly fileCount: number;
   /** The name of the copy of Gatefold in `DIR/runtime` that runs this order: `0.1.0`, or `0.1.0+5f2a9c0d`. */
   readonly gatefoldCopy: string;
-  /** The number of newest releases that stay on the machine. */
   readonly keep: number;
   readonly setup: boolean;
 }
@@ -26,9 +22,7 @@ export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeSc
 export type Reply = { readonly step: string } | { readonly result: Result };
 
 export interface Result {
-  /** The release that the order was to bring into service. */
   readonly release: string;
-  /** The release that served before the order; null when there was none. */
   readonly before: string | null;
   /**
    * The state of the machine after the order:
@@ -37,11 +31,9 @@ export interface Result {
    * - `failed`: the release does not serve.
    */
   readonly state: 'serving' | 'unstarted' | 'failed';
-  /** The release that the link `current` leads to now. */
   readonly current: string;
   /** Why the release does not serve: `controllers/X.ts:3: the reason`. */
   readonly errors: readonly string[];
-  /** Lines for people. */
   readonly notes: readonly string[];
 }
 

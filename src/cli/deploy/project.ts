@@ -22,7 +22,6 @@ export interface Project {
   readonly leftOut: readonly string[];
   /** The outermost folders that not everybody can read, relative to the root. The mode of a file travels with it. */
   readonly closedFolders: readonly string[];
-  /** Whether a controller is a TypeScript file. */
   readonly hasTypeScript: boolean;
 }
 
@@ -182,7 +181,6 @@ export function withSlashes(path: string): string {
   return path.split(sep).join('/');
 }
 
-/** Returns the text of the lock file of npm. */
 export function npmLockOf(root: string): string | undefined {
   const path = NPM_LOCK_FILES.map((name) => join(root, name)).find((path) => existsSync(path));
   return path === undefined ? undefined : readFileSync(path, 'utf8');

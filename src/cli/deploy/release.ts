@@ -25,9 +25,7 @@ import { manifestField, npmLockOf, RELEASE_NOTE, withSlashes } from './project.t
 
 export interface ReleaseOptions {
   readonly order: Order;
-  /** The release that serves now. */
   readonly before: string | undefined;
-  /** The environment of the service. */
   readonly env: NodeJS.ProcessEnv;
   /** The group of the service; undefined when this user runs the service. */
   readonly group: number | undefined;
@@ -87,7 +85,6 @@ async function extract(input: Readable, folder: string): Promise<void> {
   throw new Error(`Cannot extract the files: ${reason || `tar ended with ${code}`}`);
 }
 
-/** @returns false also when the folder does not exist */
 export function isDiskFull(folder: string): boolean {
   if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
@@ -137,7 +134,6 @@ function setGroup(path: string, group: number): void {
   }
 }
 
-/** Follows no links. */
 function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);

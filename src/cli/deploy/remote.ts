@@ -4,21 +4,15 @@ import { isObject } from '../../base/values.ts';
 import { DEPLOY_ON_MACHINE, type Order } from './order.ts';
 import { MARK, quote } from './ssh.ts';
 
-/** The state of a machine before a deployment. */
 export interface Machine {
-  /** The version of Node on the machine; null when Node is missing. */
   readonly node: string | null;
-  /** The folder of the project, as an absolute path. */
   readonly dir: string;
-  /** Whether `--setup` has prepared the folder. */
   readonly isSetUp: boolean;
-  /** Whether the copy of Gatefold that the order names is there. */
   readonly hasGatefoldCopy: boolean;
   /** The error code, such as EACCES, when the user cannot write to the folder. */
   readonly refusal?: string;
   /** A path that other users can change, so that they could run programs as the user that deploys. */
   readonly writableByOthers?: string;
-  /** The user that deploys. */
   readonly user: string;
 }
 

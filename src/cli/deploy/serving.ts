@@ -1,5 +1,5 @@
-// Finds out which settings the service on the target machine has, and which release it serves. The service writes a
-// record into its data folder, `generation.json`: the controllers folder that it has loaded, and any errors.
+// Finds out which settings the service on the target machine has, and which release it serves, from its record
+// `generation.json`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -50,7 +50,6 @@ export function serviceGroup(dir: string, dataDir: string): number | undefined {
   return stat === undefined || stat.uid === process.geteuid?.() ? undefined : stat.gid;
 }
 
-/** Returns whether the process that wrote a record still runs. */
 export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
   return record !== undefined && record.state !== 'stopped' && isAlive(record.pid);
 }

@@ -1,5 +1,5 @@
-// `gatefold deploy --setup` makes what a service needs before its first release: scripts, the data folder, and a unit
-// of systemd. Existing files stay as they are, because somebody may have edited them.
+// `gatefold deploy --setup` makes what a service needs before its first release. Existing files stay, because somebody
+// may have edited them.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

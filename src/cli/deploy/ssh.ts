@@ -8,7 +8,6 @@ export const MARK = 'gatefold-deploy ';
 
 export interface RemoteCommand {
   readonly host: string;
-  /** A text for sh. */
   readonly command: string;
   /** The command gets the files as a tar stream on its standard input. */
   readonly files?: Files | undefined;
@@ -22,10 +21,7 @@ export interface Files {
   readonly paths: readonly string[];
 }
 
-/**
- * With BatchMode, ssh fails where it would otherwise ask a person. The other options end a connection to a machine that
- * does not respond.
- */
+/** With BatchMode, ssh fails where it would ask a person. The others end a silent connection. */
 const SSH_OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 /** The exit code of ssh when there is no connection. */
 const SSH_FAILED = 255;

@@ -4,9 +4,7 @@ import { isIPv6 } from 'node:net';
 import { UsageError } from '../command.ts';
 
 export interface Target {
-  /** The operand. */
   readonly name: string;
-  /** The destination for ssh. */
   readonly host: string;
   /** The folder of the project on the machine. A relative path begins at the home folder of the user. */
   readonly dir: string;

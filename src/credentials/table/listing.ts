@@ -1,5 +1,4 @@
-// Lists every row of the credentials table with its state, for the commands. Quarantined rows, which are rows with a
-// mistake, are listed too. Hashes and literal header values are not listed.
+// Lists every row with its state for the commands, also the quarantined ones, without hashes.
 import type { CallingApplication } from '../../controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
@@ -8,20 +7,15 @@ import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type RawR
 export interface ListedRow extends Partial<CallingApplication> {
   readonly name: string;
   readonly state: 'live' | 'expired' | 'revoked' | 'quarantined';
-  /** The mistake of a quarantined row. */
   readonly reason?: string;
   readonly handler?: string;
   readonly groups?: readonly string[] | '*';
-  /** The allowed methods; absent when all methods are allowed. */
   readonly methods?: readonly string[];
   readonly created_at?: string;
   readonly expires_at?: string;
   readonly revoked_at?: string;
   /** The latest expiry of the secrets that rotations replaced; absent when all of them have expired. */
   readonly previous_expires_at?: string;
-  /** True when the row has the complete value of an Authorization header instead of the hash of a secret. */
-  readonly literal?: true;
-  /** The names of the author's own fields, which Gatefold does not read. */
   readonly other_fields?: readonly string[];
 }
 
@@ -51,7 +45,6 @@ function listRow(row: CredentialRow, raw: RawRow, now: number): ListedRow {
     ...(row.expiresAt === Number.POSITIVE_INFINITY ? {} : { expires_at: new Date(row.expiresAt).toISOString() }),
     ...(typeof raw.revoked_at === 'string' ? { revoked_at: raw.revoked_at } : {}),
     ...(previousExpiry > now ? { previous_expires_at: new Date(previousExpiry).toISOString() } : {}),
-    ...(row.digest === undefined ? { literal: true as const } : {}),
     ...(otherFields.length === 0 ? {} : { other_fields: otherFields }),
   };
 }

@@ -1,20 +1,12 @@
-// Keeps the credentials table in memory up to date with its file. Valid content becomes a new table object. Invalid
-// content is logged, and the last valid table stays in use. A row with a mistake is quarantined: it is logged, and no
-// request is checked against it. base/live-file.ts decides when the file is read.
+// Keeps the table in memory equal to its file. Valid content becomes a new table object, so a caller that was
+// identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
-import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
-import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
+import { type CredentialTable, EMPTY_TABLE, type OnRow, parseTable, type QuarantinedRow } from './table.ts';
 
-/**
- * Maximum bytes of the file, enough for about 250,000 rows. Larger files are neither read nor written, because each
- * worker keeps the table in memory.
- */
+/** Some 250,000 rows. Each worker keeps the table in memory. */
 export const MAX_BYTES = 64 * 1024 * 1024;
-/**
- * Milliseconds between two polls of the file. A change must take effect within a second, and invalid content is only
- * reported when two polls in a row have found it.
- */
+/** Milliseconds between two polls. A change is live, and a mistake reported, within a second. */
 const POLL_MS = 250;
 /** Maximum number of quarantined rows with a log line each. One further line has the number of the other rows. */
 const MAX_NAMED_ROWS = 20;
@@ -30,11 +22,11 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> 
 }
 
 /** @throws Error with a message of one line, when the file exists and is not a table */
-export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
+export function createLiveTable(path: string, log: Log, pollMs = POLL_MS): LiveTable {
   let table = EMPTY_TABLE;
   let loggedWarnings: ReadonlySet<string> = new Set();
   const firstContent = readContent([path], MAX_BYTES);
-  onLive(await parse(firstContent), 0);
+  onLive(parse(firstContent), 0);
   const file = createLiveFile({
     paths: [path],
     maxBytes: MAX_BYTES,
@@ -47,25 +39,19 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),
   });
 
-  function parse(content: Content): Promise<CredentialTable> {
-    return runInSlices(compileContent(path, content));
+  function parse(content: Content): CredentialTable {
+    return parseContent(path, content);
   }
 
   function onLive(next: CredentialTable, reloads: number): void {
     table = next;
-    const literalNames = [...table.literals.values()].filter((row) => row !== undefined).map(({ name }) => name);
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
-    /** A text that identifies a warning → the function that logs the warning. */
     const warnings = new Map<string, () => void>();
     for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
       warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
     }
     const more = table.quarantined.length - MAX_NAMED_ROWS;
     if (more > 0) warnings.set(`${more}`, () => log.warn('credentials-row-quarantined', { more }));
-    const count = literalNames.length;
-    const names = literalNames.slice(0, MAX_NAMED_ROWS);
-    if (count > 0)
-      warnings.set(JSON.stringify(literalNames), () => log.warn('credentials-literal-rows', { count, names }));
     // A warning that was logged for the previous table is not logged again.
     for (const [text, logWarning] of warnings) if (!loggedWarnings.has(text)) logWarning();
     loggedWarnings = new Set(warnings.keys());
@@ -82,13 +68,13 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
 
 /** Reads the table synchronously, for the commands. @throws Error with a message of one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
-  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
+  return parseContent(path, readContent([path], MAX_BYTES), onRow);
 }
 
 /** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
-function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
+function parseContent(path: string, content: Content, onRow?: OnRow): CredentialTable {
   try {
-    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);
+    if (content.files !== undefined) return parseTable(content.files[0] as Buffer, onRow);
     if (content.isMissing) return EMPTY_TABLE;
     throw new Error(content.reason);
   } catch (error) {

@@ -5,9 +5,7 @@ import { type RepeatedKey, repeatedKeys } from '../../base/json-keys.ts';
 export interface TableText {
   /** All members of the object: `production`, and any that the author of the file has added. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** The value of the member `production`. */
   readonly rows: readonly unknown[];
-  /** The fields that an object of the text has more than once. */
   readonly repeatedFields: readonly RepeatedKey[];
 }
 

@@ -1,6 +1,5 @@
-// Issues, rotates and revokes rows of the credentials table, in the form that they have in its file (table-file.ts). To
-// rotate a row is to give it a new secret. Only the hash of a secret is stored. A row with a mistake is quarantined: it
-// stays in the table, but is not used.
+// Issues, rotates and revokes rows, in the form that they have in the file (table-file.ts). Only the hash of a secret
+// is kept.
 import { isObject } from '../../base/values.ts';
 import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
@@ -16,7 +15,6 @@ export interface NewRow {
   readonly groups?: readonly string[] | '*' | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly methods?: readonly string[] | undefined;
-  /** A rate such as `100/s`. */
   readonly limit?: string | undefined;
   readonly owner?: Owner | undefined;
   /** Unix milliseconds. */
@@ -63,8 +61,6 @@ export function rotateRow(table: EditableTable, id: string, overlapMs: number, n
   const row = parsedTable.rows.get(id);
   if (row === undefined)
     throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${parsedTable.quarantined[0]?.reason}`);
-  if (row.digest === undefined)
-    throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
   if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);
   if (row.expiresAt <= now) throw new ChangeRefused(`Cannot rotate ${id}: the row has expired; issue a new one`);
   const token = generateToken(undefined, id);

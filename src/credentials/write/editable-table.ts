@@ -1,5 +1,4 @@
-// Edits the text of the credentials table: parses the text, calls a function that changes the rows (changes.ts), and
-// formats all rows again, one on a line. Fields that Gatefold does not read stay in the text.
+// Edits the text of the table and formats all rows again, one on a line. Fields that Gatefold does not read stay.
 import { parseTableText, refuseRepeatedFields } from '../table/text.ts';
 
 export interface EditableTable {

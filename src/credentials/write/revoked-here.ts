@@ -1,6 +1,5 @@
-// Reads and writes the list of credentials that `gatefold credentials revoke --here` has revoked. Such a revocation is
-// valid only on this machine, and can be made without the store, the database whose rows several machines share. A row
-// in the list is refused even if the row is live in the store, until `--undo` removes it from the list.
+// The list of credentials that `gatefold credentials revoke --here` has revoked. A row in the list is refused even if
+// it is live in the store, until `--undo` removes it from the list.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';

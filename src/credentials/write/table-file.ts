@@ -1,7 +1,6 @@
-// Changes the file of the credentials table, under a lock. The new text is written to a draft, which is a temporary
-// file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old or the new
-// table, never a part, even if a process is killed or the disk is full. When several machines share a PostgreSQL
-// database, src/store changes the rows there, and writes this file as a copy.
+// Changes the file of the table under a lock, by a draft that is synced and renamed. So a reader sees the old or the
+// new table, even if a process is killed or the disk is full. With STORE, src/store changes the rows and writes this
+// file as its replica.
 import { chownSync, existsSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -13,7 +12,6 @@ import { replaceFile, syncFolder } from '../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTableText } from './editable-table.ts';
 
-/** Used in place of a missing file. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
  * The age in milliseconds after which the draft of a lock (base/folder-lock.ts) is removed when another machine has
@@ -130,10 +128,7 @@ async function writeDraft(draft: string, text: string, path: string): Promise<vo
   keepOwner(draft, path);
 }
 
-/**
- * When root writes, gives the draft the owner of the table. Otherwise the server, which runs as another user, could not
- * read the new table.
- */
+/** When root writes, the server, which runs as another user, must be able to read the table. */
 function keepOwner(draft: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(path, { throwIfNoEntry: false }) ?? statSync(dirname(path));

@@ -10,7 +10,7 @@ export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, me
 
 /** Creates the panel, whose content is created when a user opens the panel for the first time. */
 export function createPanel(operation, onOpen) {
-  const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
+  const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('span', part) : part));
   const lock = needsCaller(operation) && h('span.locked', callersOf(operation));
   const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary), lock);
   const panel = h(`details.panel${operation.deprecated ? '.deprecated' : ''}`, { id: operation.id }, line);

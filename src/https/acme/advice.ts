@@ -1,6 +1,5 @@
-// Chooses the advice that the log gives to the operator about a failed order. There is one row for each error type (RFC
-// 8555, section 6.7) that an operator can do something about. Only `noChallenge` is not a type of the RFC: client.ts
-// throws it. The directory is the ACME server of the certificate authority.
+// The advice of the log about a failed order: a row for each error type (RFC 8555, section 6.7) that an operator can do
+// something about. Only `noChallenge` is not a type of the RFC: client.ts throws it.
 import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {

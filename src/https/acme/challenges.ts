@@ -1,6 +1,5 @@
-// Publishes the answers to the challenges of the directory, which is the ACME server. A challenge shows the directory
-// that this service controls a name. HTTP_PORT serves the answer to http-01, and PORT serves the answer to tls-alpn-01.
-// Usually the workers listen on PORT. Before the first certificate PORT is not bound, so this process listens itself.
+// Publishes the answers to challenges: HTTP_PORT serves http-01, and PORT serves tls-alpn-01. Usually the workers
+// listen on PORT. Before the first certificate PORT is not bound, so this process listens itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
 import { maxSupervisorConnections } from '../../base/descriptors.ts';
@@ -12,14 +11,12 @@ import { createChallengeCertificate } from './certificate-writer.ts';
 import type { ChallengeType, PresentChallenge } from './client.ts';
 
 export interface Challenges {
-  /** The kinds of challenges that can be answered, in order of preference. */
   readonly types: readonly ChallengeType[];
   readonly present: PresentChallenge;
 }
 
 export interface ChallengesOptions {
   readonly httpPort: HttpPort | undefined;
-  /** The setting PORT. */
   readonly port: number;
   readonly host: string | undefined;
   /** Whether PORT is bound for the workers. This is true before any of them has loaded, and so before one listens. */
@@ -47,10 +44,7 @@ export function createChallenges({ httpPort, port, host, isHandedOver, publish }
   };
 }
 
-/**
- * Listens on PORT until the returned function is called. A connection ends after its handshake, because the handshake
- * is the whole answer.
- */
+/** A connection ends after its handshake, because the handshake is the whole answer. */
 async function serveAnswer({ cert, key }: SecureChallenge, port: number, host?: string): Promise<() => void> {
   const server = tls().createServer(
     { cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 },

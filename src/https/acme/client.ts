@@ -1,7 +1,5 @@
-// Gets a certificate by the ACME protocol (RFC 8555). The steps are: directory, nonces, account, order, challenges,
-// finalization and download. The directory is a list of the server's addresses, and also the name for the server
-// itself. Also reads renewal information (RFC 9773). tls-folder.ts reads and writes the files, and renewals.ts decides
-// when to order.
+// Gets a certificate by the ACME protocol (RFC 8555): directory, nonces, account, order, challenges, finalization,
+// download. Also reads renewal information (RFC 9773). renewals.ts decides when to order.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, parseObject } from '../../base/values.ts';
@@ -24,7 +22,6 @@ export interface CertificateOrder {
   readonly domains: readonly string[];
   readonly challengeType: ChallengeType;
   readonly present: PresentChallenge;
-  /** The certificate request, in DER form. */
   readonly request: Buffer;
   /** The renewal id of the old certificate that the new one replaces. */
   readonly replaces?: string | undefined;
@@ -53,16 +50,12 @@ export interface AcmeClient {
 
 export interface AcmeClientOptions {
   readonly directory: string;
-  /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
   /** Returns the account's key. With `mustRenew`, creates a new key, because the directory has closed the account. */
   readonly accountKey: (mustRenew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
-  /**
-   * Milliseconds between two requests for the state of an order. The server can ask for another interval, at most ten
-   * times as long.
-   */
+  /** Milliseconds between two looks at an order. The server can ask for at most ten times as long. */
   readonly pollInterval?: number;
 }
 
@@ -77,7 +70,6 @@ const MAX_WAIT = 180_000;
 
 interface Account {
   readonly key: KeyObject;
-  /** The URL of the account; undefined until the account exists. */
   readonly kid: string | undefined;
 }
 

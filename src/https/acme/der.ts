@@ -1,6 +1,5 @@
-// Writes and reads DER (X.690), the encoding of certificates and certificate requests. Writes only the few types that
-// these documents need, and reads a sequence of elements. An element has a tag (its type), a length and its content.
-// certificate-writer.ts and pair.ts know what the elements mean.
+// Writes and reads DER (X.690), as far as certificates and certificate requests need it. certificate-writer.ts and
+// pair.ts know what the elements mean.
 
 function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);

@@ -1,6 +1,5 @@
-// Lets only one supervisor at a time order a certificate, when several supervisors share a DATA_DIR. This file decides
-// when the lock of an unseen holder is broken. An unseen holder is a process in another container or on another
-// machine, so this process cannot check whether it is alive.
+// Lets only one supervisor at a time order a certificate in a shared DATA_DIR. The holder may be in another container
+// or on another machine, where this process cannot see whether it is alive.
 import { errorCode } from '../../base/failure.ts';
 import { acquireLock, type Lock, type LockOptions } from '../../base/folder-lock.ts';
 
@@ -17,7 +16,6 @@ const OVERDUE_WAIT_MS = 5000;
 /** Milliseconds of such a wait after which the lock of an unseen holder is broken. */
 const UNSEEN_HOLDER_MS = 1000;
 
-/** @param acquire `acquireLock`, except in tests */
 export function createTryLock(
   acquire: (path: string, options: Required<LockOptions>) => Promise<Pick<Lock, 'release'>> = acquireLock,
   clock: () => number = () => performance.now(),

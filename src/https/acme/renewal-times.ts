@@ -1,5 +1,5 @@
 // Computes when a certificate is renewed and when a failed order is repeated. Times are Unix milliseconds. The
-// functions start no timer and send no request. The directory is the ACME server of the certificate authority.
+// functions start no timer and send no request.
 import type { CertificateFacts } from '../pair.ts';
 import type { RenewalInfo } from './client.ts';
 

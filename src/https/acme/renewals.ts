@@ -1,6 +1,6 @@
-// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new certificate is due, and
-// orders it. After a failed order the last certificate stays in use. The directory is the ACME server of the
-// certificate authority. The directory's "advice" is the renewal information of RFC 9773: when to renew.
+// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new one is due, and orders it.
+// After a failed order the last certificate stays in use. The directory's "advice" is its renewal information (RFC
+// 9773).
 import { errorMessage } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
@@ -16,7 +16,6 @@ import type { TlsFolder } from './tls-folder.ts';
 export interface Renewals {
   checkDue(): void;
   retryNow(): void;
-  /** The failed orders since the start. */
   readonly failures: number;
   /** One line that says why the last order failed; undefined after a success. */
   lastFailure(): string | undefined;
@@ -29,7 +28,6 @@ export interface RenewalsOptions {
   readonly client: AcmeClient;
   readonly challenges: Challenges;
   readonly tryLock: TryLock;
-  /** Called when the folder holds a new certificate. */
   readonly onStored: () => void;
   readonly log: Log;
   /** Returns Unix milliseconds. */
@@ -139,7 +137,6 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     onStored();
   }
 
-  /** Returns undefined when there is no certificate, or a damaged one. */
   function readStored(): StoredFacts | undefined {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;
@@ -151,7 +148,6 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     }
   }
 
-  /** Returns why a new certificate is due, or undefined when none is due. */
   async function findReason(stored: StoredFacts | undefined): Promise<string | undefined> {
     if (stored === undefined) return 'there is no certificate yet';
     const { facts } = stored;
@@ -204,7 +200,6 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     checkClock();
   }
 
-  /** Logs an error when this machine's clock differs much from the directory's. */
   function checkClock(): void {
     const skew = client.clockSkew();
     if (Math.abs(skew) < MAX_SKEW) return;

@@ -1,5 +1,5 @@
-// Sends one request to an ACME server by HTTPS. Time and size are limited. Redirects are not followed, because an ACME
-// server lists its addresses. client.ts knows what the requests mean.
+// Sends one request to the directory. Time and size are limited. Redirects are not followed, because a directory lists
+// its addresses.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
 import { parseObject } from '../../base/values.ts';
@@ -21,10 +21,7 @@ export type Send = (request: AcmeRequest) => Promise<AcmeResponse>;
 
 export interface SendOptions {
   readonly userAgent: string;
-  /**
-   * Root certificates in PEM form that replace those of Node. Only tests set `ca`. Operators use NODE_EXTRA_CA_CERTS to
-   * add the root of a private directory.
-   */
+  /** For tests. Operators add the root of a private directory by NODE_EXTRA_CA_CERTS. */
   readonly ca?: string | undefined;
   readonly timeoutMs?: number;
 }
@@ -97,7 +94,6 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
   };
 }
 
-/** Returns the error that the answer to a refused request describes. */
 export function readError({ status, headers, text }: AcmeResponse, url: string): AcmeError {
   const problem = parseObject(text);
   const retryAfter = parseRetryAfter(headers['retry-after']);
@@ -129,10 +125,7 @@ export function readProblem(
   });
 }
 
-/**
- * Returns the milliseconds to wait. The header has a number of seconds or a date (RFC 9110, section 10.2.3). Returns
- * undefined for a header of another form, or no header.
- */
+/** Returns milliseconds. The header has seconds or a date (RFC 9110, section 10.2.3). */
 export function parseRetryAfter(header: string | undefined, now: number = Date.now()): number | undefined {
   if (header === undefined) return undefined;
   const value = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;

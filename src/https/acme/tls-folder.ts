@@ -1,7 +1,5 @@
-// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate and its key share
-// a file, so that one rename replaces both. A file is written as a temporary file of mode 0600, synced to disk, and
-// renamed. Each function throws an Error whose message is one line. order-lock.ts keeps other supervisors from writing
-// at the same time.
+// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate with its key in one file, so that
+// one rename replaces both. Each function throws an Error of one line. order-lock.ts keeps other supervisors out.
 import type { KeyObject } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +12,6 @@ import { createKeyPair } from './certificate-writer.ts';
 export interface StoredCertificate {
   /** The URL of the ACME server that issued the certificate; undefined when the file does not say it. */
   readonly directoryUrl: string | undefined;
-  /** The whole file: key, certificate and chain. */
   readonly text: string;
 }
 
@@ -23,9 +20,7 @@ export interface TlsFolder {
   readonly certificatePath: string;
   /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. */
   accountKey(mustRenew: boolean): KeyObject;
-  /** Returns undefined when there is no certificate. */
   readCertificate(): StoredCertificate | undefined;
-  /** Writes a certificate with its chain, and its key, both in PEM form. */
   writeCertificate(directoryUrl: string, chain: string, key: string): void;
   /** Tests, before an order begins, that files can be written and that the disk has room. */
   checkWritable(): void;
@@ -73,7 +68,6 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   }
 }
 
-/** @returns undefined when there is no such file */
 function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');

@@ -1,18 +1,14 @@
-// The state that the supervisor sends to its workers so that they can serve HTTPS. The state contains private keys. So
-// the state is sent only by the channel between the processes, never by environment or arguments, and is never logged.
+// The state for HTTPS that the supervisor sends to its workers. It has private keys, so it is sent only by the channel
+// between the processes, never by environment or arguments, and is never logged.
 import type { PemPair } from '../pair.ts';
 
 export interface SecureState extends PemPair {
-  /**
-   * The keys of session tickets, the newest first, 48 bytes each in base64. All workers share the keys, so each worker
-   * can resume the sessions of the others.
-   */
+  /** Newest first, 48 bytes each in base64. Each worker can resume the sessions of the others. */
   readonly ticketKeys: readonly string[];
   /** The answer to serve while the directory, the ACME server, checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;
 }
 
-/** A certificate that answers the challenge for a domain. */
 export interface SecureChallenge extends PemPair {
   readonly domain: string;
 }

@@ -11,10 +11,7 @@ import { setTicketCallback } from '../../base/node-internals.ts';
 const PART_BYTES = 16;
 export const TICKET_KEY_BYTES = 3 * PART_BYTES;
 
-/**
- * Sets the keys for the server's current context. Each `setSecureContext` creates a new context, so call this function
- * after each `setSecureContext`.
- */
+/** Call this after each `setSecureContext`, because each creates a new context. */
 export function setTicketKeys(server: Server, keys: readonly Buffer[]): void {
   const [newKey] = keys;
   if (newKey === undefined) return;

@@ -1,5 +1,5 @@
-// The worker's half of HTTPS: a server whose certificate can be replaced at any time without losing a connection. The
-// supervisor decides where the certificate comes from and when it changes (certificates.ts).
+// The worker's half of HTTPS: a server whose certificate can be replaced without losing a connection. certificates.ts
+// decides when it changes.
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { crypto, https, tls } from '../../base/builtins.ts';
@@ -9,7 +9,6 @@ import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state
 import { setTicketKeys } from './ticket-keys.ts';
 
 export interface TlsServer {
-  /** Replaces `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
   readonly isSecure: true;
   /** Sets the certificate and the ticket keys for new connections. Open connections keep the old ones. */

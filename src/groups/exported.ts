@@ -1,0 +1,26 @@
+// The types that operations.ts and protections.ts share, so that neither imports the other for them.
+import type { ControllerParams } from '../controller.ts';
+
+/**
+ * The methods `_before` and `_after` of a controller or its parent classes. The methods run before and after each call.
+ */
+export interface Guards {
+  readonly before: ((data: unknown, params: ControllerParams) => unknown) | undefined;
+  readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
+}
+
+/** The class or object that a module exports, and whose methods are the operations of the group. */
+export interface Exported {
+  /** The class or the object itself. */
+  readonly exported: object;
+  /** The name of the export: `default`, or the name of the controller. */
+  readonly exportName: string;
+  /** The object, or the only instance of the class. */
+  readonly controller: object;
+  /** Whether the controller is an instance of a class. */
+  readonly isInstance: boolean;
+  /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
+  readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
+  /** All exports of the module, by name. */
+  readonly moduleExports: Readonly<Record<string, unknown>>;
+}

@@ -23,7 +23,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   const otherPackage = findOtherPackage(settings.controllersDir);
   if (otherPackage !== undefined) log.warn('package-version-differs', { ...otherPackage, running: version() });
-  if (asksForTraces(process.env)) (await import('./trace/tracing.ts')).announceTracing(process.env, version(), log);
+  if (asksForTraces(process.env)) (await import('./trace/tracing.ts')).announceTracing(process.env, log);
   const output = sink.isShared ? relayOutput(sink) : undefined;
   const earlyWorkers = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');

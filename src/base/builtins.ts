@@ -13,7 +13,7 @@ import type * as Util from 'node:util';
 import type * as Zlib from 'node:zlib';
 
 const require = createRequire(import.meta.url);
-const http: typeof Http = require('node:http');
+export const http: typeof Http = require('node:http');
 
 export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHeaderName, validateHeaderValue } = http;
 

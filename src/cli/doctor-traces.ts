@@ -1,7 +1,6 @@
 // The check of traces for `gatefold doctor`. A wrong variable of OpenTelemetry stops no start, so it is easily missed.
 import { asksForTraces } from '../base/trace-switch.ts';
-import { version } from '../own-files.ts';
-import { readTracingState } from '../trace/tracing.ts';
+import { readTraceSettings } from '../trace/environment.ts';
 import type { Installation, Report } from './finding.ts';
 
 /** The variables that have no effect without OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
@@ -14,7 +13,7 @@ export function checkTraces({ io: { env } }: Installation, report: Report): void
     report('warning', `${names.join(', ')}: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set`);
     return;
   }
-  const state = readTracingState(env, version());
+  const state = readTraceSettings(env);
   if (state.kind === 'off') {
     if (!state.isDeliberate) report('wrong', `no request is traced: ${state.reason}`);
     return;

@@ -1,17 +1,16 @@
 // Makes spans for the requests that a controller sends with `fetch` or node:http. Adds the headers that continue the
 // trace in the called service. Node publishes both kinds of requests on diagnostics channels, to which this file
 // subscribes. A request to an allowed host gets the headers if a controller sends it while an incoming request is
-// handled. A request to any host gets a span if that incoming request is also sampled. The exporter uses neither
-// `fetch` nor node:http, so its requests get neither headers nor spans.
+// handled. A request to any host gets a span if that incoming request is also sampled. The exporter
+// works outside of incoming requests, so its own requests get neither headers nor spans.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { booleanAttribute, intAttribute, textAttribute } from './otlp.ts';
 import { visibleTarget } from './query.ts';
-import type { Span, Tracer } from './span.ts';
+import { KNOWN_METHODS, type Span, type Tracer } from './span.ts';
 
 export interface ClientSpanOptions {
   readonly tracer: Tracer;
-  readonly knownMethods: ReadonlySet<string>;
   /** Whether a host may get the headers of the trace. */
   readonly allowsHost: (host: string) => boolean;
   /** Whether the attribute `url.full` has the query of the URL. */
@@ -43,7 +42,7 @@ interface Outcome {
 }
 
 /** @returns a function that ends the subscriptions */
-export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }: ClientSpanOptions): () => void {
+export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOptions): () => void {
   const { storage } = tracer;
   /** The spans of the requests that have no answer yet, with the attributes that were known when the request began. */
   const spans = new WeakMap<object, { readonly span: Span; readonly attributes: string[] }>();
@@ -81,7 +80,7 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
     if (span === undefined || attributes === undefined) return;
     spans.delete(request);
     const { method } = request;
-    const isKnownMethod = knownMethods.has(method);
+    const isKnownMethod = KNOWN_METHODS.has(method);
     attributes.push(
       textAttribute('http.request.method', isKnownMethod ? method : '_OTHER'),
       textAttribute('server.address', origin.hostname),

@@ -1,6 +1,8 @@
 // Reads the variables that configure OpenTelemetry, under the names of its specification. Other programs read the same
 // variables, so a value that this service cannot use can be right for them. The service therefore starts anyway:
 // tracing is off or a default value is used, and a log line says so.
+import { readFileSync } from 'node:fs';
+import { describeFailure } from '../base/failure.ts';
 import { isToken } from '../base/values.ts';
 import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
 
@@ -8,16 +10,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface TraceSettings {
   readonly endpoint: URL;
-  /** Headers of each request to the collector, with `authorization` when the endpoint has a user name or a password. */
   readonly headers: Readonly<Record<string, string>>;
   /** The time limit for the export of a batch in milliseconds, including retries. */
   readonly timeout: number;
-  /** The path of a PEM file with the certificate of the authority that signed the collector's certificate. */
-  readonly caFile: string | undefined;
-  /** The path of a PEM file with the certificate that this service shows to the collector. */
-  readonly clientCertificateFile: string | undefined;
-  /** The path of a PEM file with the private key of the client certificate. */
-  readonly clientKeyFile: string | undefined;
+  /** PEM texts: the authority that signed the collector's certificate, and this service's own certificate and key. */
+  readonly tls: {
+    readonly ca: Buffer | undefined;
+    readonly cert: Buffer | undefined;
+    readonly key: Buffer | undefined;
+  };
   /** Whether the body of each request to the collector is compressed with gzip. */
   readonly compress: boolean;
   readonly samplerName: string;
@@ -26,12 +27,6 @@ export interface TraceSettings {
   readonly resource: ReadonlyMap<string, string>;
   /** Milliseconds that a span waits at most for its batch to fill. */
   readonly delay: number;
-  /** At most this many spans wait for export. */
-  readonly queueSize: number;
-  /** At most this many spans are in a batch. */
-  readonly batchSize: number;
-  /** The HTTP methods that spans name. Any other method is `_OTHER`. */
-  readonly knownMethods: ReadonlySet<string>;
 }
 
 /** A variable whose value is ignored, and the reason. */
@@ -45,7 +40,15 @@ export type TraceReading =
   /** `isDeliberate` is true when a variable turns tracing off, and false for any other reason, such as a mistake. */
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
-const DEFAULT_METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
+/** Variables of the specification that would change what is traced or lost, and that this service does not read. */
+const UNREAD_VARIABLES = [
+  'OTEL_BSP_MAX_QUEUE_SIZE',
+  'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
+  'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS',
+];
+
+/** The longest delay of a timer in milliseconds. */
+const LONGEST_DELAY = 2 ** 31 - 1;
 
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
@@ -61,13 +64,23 @@ export function readTraceSettings(env: Environment): TraceReading {
   const readExporterVariable = (suffix: string): string => readVariable(variableFor(suffix));
   const ignore = (variable: string, reason: string): void => void ignored.push({ variable, reason });
 
-  /** Reads a whole number from `min` to `max`, both included. By default, `max` is the longest delay of a timer. */
-  function readNumber(name: string, fallback: number, min: number, max = 2 ** 31 - 1): number {
+  function readMilliseconds(name: string, fallback: number): number {
     const text = readVariable(name);
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    if (text !== '') ignore(name, `it is not a whole number from ${min} to ${max}; ${fallback} holds`);
+    const value = /^\d+$/.test(text) ? Number(text) : 0;
+    if (value >= 1 && value <= LONGEST_DELAY) return value;
+    if (text !== '') ignore(name, `it is not a whole number from 1 to ${LONGEST_DELAY}; ${fallback} holds`);
     return fallback;
+  }
+
+  /** @throws Error when the variable names a file that cannot be read */
+  function readPem(suffix: string): Buffer | undefined {
+    const path = readExporterVariable(suffix);
+    if (path === '') return undefined;
+    try {
+      return readFileSync(path);
+    } catch (error) {
+      throw new Error(`${variableFor(suffix)} names a file that cannot be read: ${describeFailure(error)}`);
+    }
   }
 
   function readSampler(): { samplerName: string; sampler: Sampler } {
@@ -111,24 +124,16 @@ export function readTraceSettings(env: Environment): TraceReading {
       );
     const compression = readExporterVariable('COMPRESSION').toLowerCase();
     if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
-    const queueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
+    for (const name of UNREAD_VARIABLES) if (readVariable(name) !== '') ignore(name, 'this service does not read it');
     const settings: TraceSettings = {
       endpoint,
-      headers: {
-        ...readCredentials(variableFor('ENDPOINT'), endpoint),
-        ...readHeaders(variableFor('HEADERS'), readExporterVariable('HEADERS')),
-      },
-      timeout: readNumber(variableFor('TIMEOUT'), 10_000, 1),
-      caFile: readExporterVariable('CERTIFICATE') || undefined,
-      clientCertificateFile: readExporterVariable('CLIENT_CERTIFICATE') || undefined,
-      clientKeyFile: readExporterVariable('CLIENT_KEY') || undefined,
+      headers: readHeaders(variableFor('HEADERS'), readExporterVariable('HEADERS')),
+      timeout: readMilliseconds(variableFor('TIMEOUT'), 10_000),
+      tls: { ca: readPem('CERTIFICATE'), cert: readPem('CLIENT_CERTIFICATE'), key: readPem('CLIENT_KEY') },
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),
-      delay: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
-      queueSize,
-      batchSize: Math.min(queueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
-      knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || DEFAULT_METHODS.join())),
+      delay: readMilliseconds('OTEL_BSP_SCHEDULE_DELAY', 5000),
     };
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
     return { kind: 'on', settings, ignored };
@@ -153,6 +158,8 @@ function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
     throw new Error(`${name} is not a URL that begins with http:// or https://`);
+  if (/%(?![\da-f]{2})/i.test(`${endpoint.username}:${endpoint.password}`))
+    throw new Error(`${name} has a user name or a password with a % that begins no code such as %20`);
   // An address for all kinds of telemetry still needs the path for traces. An address for traces is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
@@ -170,17 +177,6 @@ function readHeaders(name: string, text: string): Readonly<Record<string, string
   if (reservedHeader !== undefined)
     throw new Error(`${name} has the header ${reservedHeader}, which the service sets itself for each request`);
   return headers;
-}
-
-/** Returns the header for a URL such as `https://user:password@collector`. @throws Error when it cannot be decoded */
-function readCredentials(name: string, { username, password }: URL): { authorization?: string } {
-  if (username === '' && password === '') return {};
-  try {
-    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
-  } catch {
-    throw new Error(`${name} has a user name or a password with a % that begins no code such as %20`);
-  }
 }
 
 /** Reads `key=value,key=value` with percent-encoded keys and values. @returns undefined for a malformed text */

@@ -9,11 +9,14 @@ import type { TraceSettings } from './environment.ts';
 import { updateClockOffset } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
-export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout' | 'queueSize' | 'batchSize'> {
+export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout'> {
   readonly send: SendBatch;
   /** The texts before and after the spans in the body of a request. */
   readonly envelope: readonly [head: string, tail: string];
   readonly log: Log;
+  /** At most this many spans wait. */
+  readonly queueSize?: number;
+  readonly batchSize?: number;
   readonly random?: () => number;
 }
 
@@ -35,7 +38,7 @@ const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
 
 export function createExporter(options: ExporterOptions): Exporter {
-  const { send, envelope, delay, timeout, queueSize, batchSize, log, random = Math.random } = options;
+  const { send, envelope, delay, timeout, log, queueSize = 2048, batchSize = 512, random = Math.random } = options;
   const writeBatch = createBatchWriter(envelope);
   let queue: EndedSpan[] = [];
   let queuedCharacters = 0;

@@ -1,9 +1,7 @@
 // Sends one request to the collector, and interprets the answer (OTLP 1, "OTLP/HTTP Response").
-import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
-import { zlib } from '../base/builtins.ts';
-import type { Answer } from './answer.ts';
-import { createConnection } from './connection.ts';
+import { http, https, zlib } from '../base/builtins.ts';
 import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
@@ -21,32 +19,47 @@ export type Outcome =
  */
 export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 
-type PostSettings = Pick<
-  TraceSettings,
-  'endpoint' | 'headers' | 'caFile' | 'clientCertificateFile' | 'clientKeyFile' | 'compress'
->;
-
+/**
+ * Milliseconds after an answer until the connection is closed, unless it is used again. Collectors close their side
+ * after some seconds, and a request that is sent just then would fail.
+ */
+const MAX_IDLE = 1000;
+/** When this many characters of an answer have come, no more are read. */
+const MAX_ANSWER_LENGTH = 64 * 1024;
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** @throws Error when a file of the settings cannot be read */
-export function createBatchSender(settings: PostSettings, userAgent: string): SendBatch {
-  const { endpoint, headers, caFile, clientCertificateFile, clientKeyFile, compress } = settings;
-  const tlsFiles = Object.entries({ ca: caFile, cert: clientCertificateFile, key: clientKeyFile });
-  const sendPost = createConnection({
-    endpoint,
-    headers: {
-      ...headers,
-      'content-type': 'application/json',
-      'user-agent': userAgent,
-      ...(compress && { 'content-encoding': 'gzip' }),
-    },
-    tlsOptions: Object.fromEntries(tlsFiles.flatMap(([name, path]) => (path ? [[name, readFileSync(path)]] : []))),
-  });
+export function createBatchSender(
+  { endpoint, headers, tls, compress }: Pick<TraceSettings, 'endpoint' | 'headers' | 'tls' | 'compress'>,
+  userAgent: string,
+): SendBatch {
+  const client = endpoint.protocol === 'https:' ? https() : http;
+  const agent = new client.Agent({ keepAlive: true, maxSockets: 1, timeout: MAX_IDLE, ...tls });
+  const fields = {
+    ...{ ...headers, 'content-type': 'application/json', 'user-agent': userAgent },
+    ...(compress && { 'content-encoding': 'gzip' }),
+  };
+
+  function post(body: Buffer, timeLimit: number): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      const options = { method: 'POST', agent, headers: { ...fields, 'content-length': body.length } };
+      const request = client.request(endpoint, options, async (response) => {
+        resolve(interpret(response, await readText(response)));
+        // A collector can answer before the whole body is sent.
+        if (!request.writableFinished) request.destroy();
+      });
+      const timer = setTimeout(
+        () => request.destroy(new Error('the collector did not answer in time')),
+        Math.ceil(timeLimit),
+      );
+      request.on('close', () => clearTimeout(timer));
+      request.on('error', reject).end(body);
+    });
+  }
+
   return async (body, timeLimit) => {
     try {
-      const bytes = compress ? await promisify(zlib().gzip)(body) : body;
-      return interpret(await sendPost(bytes, timeLimit));
+      return await post(compress ? await promisify(zlib().gzip)(body) : body, timeLimit);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       return { kind: 'retryable', reason: code ?? message, retryAfter: 0 };
@@ -54,11 +67,24 @@ export function createBatchSender(settings: PostSettings, userAgent: string): Se
   };
 }
 
-function interpret({ status, headers, text }: Answer): Outcome {
+/** Returns the body, or the part of it that has come before the connection broke: the status alone says what holds. */
+async function readText(response: IncomingMessage): Promise<string> {
+  let text = '';
+  try {
+    for await (const chunk of response.setEncoding('utf8')) {
+      text += chunk;
+      // The end of the loop closes the connection.
+      if (text.length >= MAX_ANSWER_LENGTH) break;
+    }
+  } catch {}
+  return text;
+}
+
+function interpret({ statusCode: status = 0, headers }: IncomingMessage, text: string): Outcome {
   if (status < 300) return readSuccess(text);
   const reason = `the collector answered ${status}`;
   if (!RETRYABLE.has(status)) return { kind: 'lost', reason };
-  return { kind: 'retryable', reason, retryAfter: readRetryAfter(headers.get('retry-after')) };
+  return { kind: 'retryable', reason, retryAfter: readRetryAfter(headers['retry-after']) };
 }
 
 /** Reads the answer to a batch that the collector has taken. If it has rejected spans, `partialSuccess` counts them. */

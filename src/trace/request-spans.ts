@@ -7,13 +7,12 @@ import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
 import { encodeNameAndKind, intAttribute, listAttribute, textAttribute } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
-import { beginSpan, errorType, Span, type Tracer } from './span.ts';
+import { beginSpan, errorType, KNOWN_METHODS, Span, type Tracer } from './span.ts';
 import { parseTracestate } from './tracestate.ts';
 
 export interface RequestSpanOptions {
   readonly tracer: Tracer;
   readonly sampler: Sampler;
-  readonly knownMethods: ReadonlySet<string>;
   /** The setting TRACE_CAPTURE: `query`, and names of headers whose values are sent. */
   readonly capture: readonly string[];
 }
@@ -36,7 +35,7 @@ interface ConnectionTexts {
 }
 
 /** @returns a function that ends the subscriptions */
-export function traceRequests({ tracer, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
+export function traceRequests({ tracer, sampler, capture }: RequestSpanOptions): () => void {
   const { storage } = tracer;
   /** The beginnings of spans (`Span.beginning`), by method, and then by route and tool. */
   const beginnings = new Map<string, Map<string, string>>();
@@ -48,7 +47,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
     const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
     const cached = beginnings.get(verb)?.get(key);
     if (cached !== undefined) return cached;
-    const isKnownMethod = knownMethods.has(verb);
+    const isKnownMethod = KNOWN_METHODS.has(verb);
     const method = isKnownMethod ? verb : 'HTTP';
     const attributes = [
       textAttribute('http.request.method', isKnownMethod ? verb : '_OTHER'),

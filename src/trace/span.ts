@@ -16,6 +16,11 @@ export interface Tracer {
   readonly add: (span: EndedSpan) => void;
 }
 
+/** The HTTP methods that spans name. Any other method is `_OTHER`. */
+export const KNOWN_METHODS: ReadonlySet<string> = new Set(
+  'CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '),
+);
+
 /** Matches a code or a class name of an error. No other text of an error is sent, because it may contain data. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 

@@ -2,15 +2,14 @@
 // folder. Events reach this folder only through public diagnostics channels.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hostname } from 'node:os';
-import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { withoutBrackets } from '../base/values.ts';
 import { traceClients } from './client-spans.ts';
-import { type Environment, readTraceSettings, type TraceReading, type TraceSettings } from './environment.ts';
+import { type Environment, readTraceSettings, type TraceSettings } from './environment.ts';
 import { createExporter, type Exporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
-import { createBatchSender, type SendBatch } from './post.ts';
+import { createBatchSender } from './post.ts';
 import { traceRequests } from './request-spans.ts';
 import type { Span } from './span.ts';
 
@@ -34,24 +33,9 @@ export interface Tracing extends Pick<Exporter, 'status'> {
  */
 const CLOSE_TIMEOUT = 3000;
 
-/** Like `TraceReading`, with the function that sends spans. */
-export type TracingState =
-  | (Extract<TraceReading, { readonly kind: 'on' }> & { readonly send: SendBatch })
-  | Extract<TraceReading, { readonly kind: 'off' }>;
-
-export function readTracingState(env: Environment, gatefoldVersion: string): TracingState {
-  const reading = readTraceSettings(env);
-  if (reading.kind === 'off') return reading;
-  try {
-    return { ...reading, send: createBatchSender(reading.settings, `gatefold/${gatefoldVersion}`) };
-  } catch (error) {
-    return { kind: 'off', reason: `a certificate cannot be used: ${describeFailure(error)}`, isDeliberate: false };
-  }
-}
-
 /** Logs whether requests are traced, and every variable that is ignored. Only the supervisor calls this function. */
-export function announceTracing(env: Environment, gatefoldVersion: string, log: Log): void {
-  const state = readTracingState(env, gatefoldVersion);
+export function announceTracing(env: Environment, log: Log): void {
+  const state = readTraceSettings(env);
   if (state.kind === 'off') {
     if (state.isDeliberate) return log.info('traces-disabled', { reason: state.reason });
     return log.warn('traces-off', { reason: state.reason });
@@ -66,23 +50,21 @@ export function announceTracing(env: Environment, gatefoldVersion: string, log: 
 export function startTracing(options: TracingOptions): Tracing | undefined {
   const { env, service, gatefoldVersion, log } = options;
   const { tracePropagate, traceCapture: capture } = options.settings;
-  const state = readTracingState(env, gatefoldVersion);
+  const state = readTraceSettings(env);
   if (state.kind === 'off') return undefined;
-  const { settings, send } = state;
+  const { settings } = state;
   const storage = new AsyncLocalStorage<Span | undefined>();
   const exporter = createExporter({
     ...settings,
-    send,
+    send: createBatchSender(settings, `gatefold/${gatefoldVersion}`),
     envelope: createEnvelope(resourceOf(settings, service, gatefoldVersion), gatefoldVersion),
     log,
   });
   const tracer = { storage, add: exporter.add };
-  const { knownMethods, sampler } = settings;
   const unsubscribers = [
-    traceRequests({ tracer, sampler, knownMethods, capture }),
+    traceRequests({ tracer, sampler: settings.sampler, capture }),
     traceClients({
       tracer,
-      knownMethods,
       allowsHost: createHostMatcher(tracePropagate),
       capturesQuery: capture.includes('query'),
     }),

@@ -347,7 +347,7 @@ describe('doctor on traces', () => {
     },
     'reports a missing certificate file as wrong': {
       env: { ...ENDPOINT, OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere.pem' },
-      found: ['wrong traces no request is traced: a certificate cannot be used'],
+      found: ['wrong traces no request is traced: OTEL_EXPORTER_OTLP_CERTIFICATE names a file'],
       wrong: 1,
     },
     'reports nothing when OTEL_SDK_DISABLED turns traces off': {

@@ -52,6 +52,11 @@ describe('readTraceSettings', () => {
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'transfer-encoding=chunked' }, /has the header transfer-encoding/, false],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:%zz@c.test' }, /has a user name or a password/, false],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user%:20@c.test' }, /has a user name or a password/, false],
+    [
+      { OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/nowhere.pem' },
+      /TRACES_CLIENT_KEY names a file that cannot be read: it does not exist/,
+      false,
+    ],
   ];
   for (const [env, reason, isDeliberate] of off)
     it(`turns tracing off with ${JSON.stringify(env)}`, () => {
@@ -78,11 +83,11 @@ describe('readTraceSettings', () => {
   });
 
   it('uses the defaults of the specification', () => {
-    const { timeout, delay, queueSize, batchSize, samplerName, headers, compress, ignored } = settingsOf({});
+    const { timeout, delay, samplerName, headers, compress, ignored } = settingsOf({});
     assert.deepEqual(
-      { timeout, delay, queueSize, batchSize, samplerName, headers, compress, ignored },
+      { timeout, delay, samplerName, headers, compress, ignored },
       {
-        ...{ timeout: 10_000, delay: 5000, queueSize: 2048, batchSize: 512, samplerName: 'parentbased_always_on' },
+        ...{ timeout: 10_000, delay: 5000, samplerName: 'parentbased_always_on' },
         ...{ headers: {}, compress: false, ignored: [] },
       },
     );
@@ -117,7 +122,8 @@ describe('readTraceSettings', () => {
     ['OTEL_EXPORTER_OTLP_TIMEOUT', '-1', 'timeout', 10_000],
     ['OTEL_EXPORTER_OTLP_TIMEOUT', '0', 'timeout', 10_000],
     ['OTEL_EXPORTER_OTLP_COMPRESSION', 'zstd', 'compress', false],
-    ['OTEL_BSP_MAX_QUEUE_SIZE', '1e9', 'queueSize', 2048],
+    ['OTEL_BSP_MAX_QUEUE_SIZE', '4096', 'delay', 5000],
+    ['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', 'PURGE', 'delay', 5000],
     ['OTEL_BSP_SCHEDULE_DELAY', 'soon', 'delay', 5000],
   ];
   for (const [variable, text, key, value] of ignored)

@@ -23,7 +23,7 @@ function createBench(collector: Collector | undefined, { compress = false, url, 
   const send = createBatchSender(
     {
       ...{ endpoint: new URL(url ?? `${collector?.url}/v1/traces`), headers, compress },
-      ...{ caFile: undefined, clientCertificateFile: undefined, clientKeyFile: undefined },
+      tls: { ca: undefined, cert: undefined, key: undefined },
     },
     'test',
   );

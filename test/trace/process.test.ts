@@ -50,7 +50,7 @@ describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', { concurrency: 2 }, () =>
       'a missing certificate file',
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:1', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem' },
       'traces-off',
-      /a certificate cannot be used/,
+      /names a file that cannot be read/,
     ],
   ] as const)
     it(`sends no spans with ${what}, and logs the reason once`, async (test) => {

@@ -17,6 +17,7 @@ import type { CallerRow } from '../../src/http/credential-rights.ts';
 import { createBaseline } from '../../src/supervisor/folder/baseline.ts';
 import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
+import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { createFolder, write } from '../support/folder.ts';
 import { asRaw, assertEnvelope, GATEFOLD, type Service, startService } from '../support/service.ts';
 
@@ -81,11 +82,8 @@ describe('names of groups in folders', () => {
   });
 
   test('a key names its groups as URLs do', () => {
-    const row = (fields: object) =>
-      parseTable(
-        JSON.stringify({ production: [{ id: 'aaaaaaaaaaaa', name: 'n', authorization: 'Token x', ...fields }] }),
-      );
-    const [good] = row({ id: 'a', groups: ['v2/order', 'user'] }).rows.values();
+    const row = (fields: Record<string, unknown>) => parseTable(tableText(makeRow(fields).row));
+    const [good] = row({ groups: ['v2/order', 'user'] }).rows.values();
     assert.deepEqual([...((good?.groups ?? []) as Set<string>)], ['v2/Order', 'User']);
     for (const groups of [['v2/../order'], ['v2/'], ['a/b/c']]) assert.equal(row({ groups }).quarantined.length, 1);
   });

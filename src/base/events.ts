@@ -136,6 +136,7 @@ export interface LogEvents {
     'certificate-awaited': { domains: readonly string[]; directory: string; challenge: string; effect: string };
     'certificate-expires-soon': CertificateExpiryFacts;
     'controller-not-disposed': ErrorFacts & { group: string };
+    'credentials-literal-rows': { count: number; names: readonly string[] };
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
     'file-ignored': { file: string; reason: string };
     'folder-restored': { folder: string };

@@ -61,7 +61,7 @@ export interface LiveFileOptions<T> {
    *
    * @throws Error whose message is one line, when the content is invalid
    */
-  readonly parse: (content: Content) => T;
+  readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
   /** A clock in milliseconds that never goes back. */
@@ -148,7 +148,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       const isSync = isUrgent;
       isUrgent = false;
       const content = await readIfChangePossible(isSync);
-      if (content !== undefined && !isClosed) applyContent(content);
+      if (content !== undefined && !isClosed) await applyContent(content);
     });
     lastLook = waitingLook;
     return waitingLook;
@@ -200,7 +200,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     return readAt - changedAt <= TRUST_MS && time - readAt >= readAt - changedAt;
   }
 
-  function applyContent(content: Content): void {
+  async function applyContent(content: Content): Promise<void> {
     const { reloads, reloadFailures } = status;
     timesSeen = content.fingerprint === lastFingerprint ? timesSeen + 1 : 1;
     lastFingerprint = content.fingerprint;
@@ -217,7 +217,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       return;
     let value: T;
     try {
-      value = parse(content);
+      value = await parse(content);
     } catch (error) {
       if (timesSeen < confirmations) return;
       const { message } = error as Error;

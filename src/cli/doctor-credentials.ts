@@ -24,7 +24,7 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   const path = tablePath(settings.dataDir);
   const rows = listCredentials(path, now);
   const liveRows = rows.filter(({ state }) => state === 'live');
-  checkFile(path, report);
+  checkFile(path, liveRows, report);
   const findings = [...rows.flatMap((row) => findingsOf(row, now)), ...missingGroups(liveRows, inspection)];
   for (const [level, message] of findings.slice(0, MAX_NAMED)) report(level, message, path);
   const unreadFields = new Set(liveRows.flatMap(({ other_fields = [] }) => other_fields));
@@ -36,10 +36,15 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   report(level, `${others.length} more of the kind; gatefold credentials list shows all`, path);
 }
 
-function checkFile(path: string, report: Report): void {
+function checkFile(path: string, liveRows: readonly ListedRow[], report: Report): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats !== undefined && (trustedMode(stats) & WRITABLE_BY_EVERYONE) !== 0)
+  if (stats === undefined) return;
+  const mode = trustedMode(stats);
+  if ((mode & WRITABLE_BY_EVERYONE) !== 0)
     report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
+  // The file has hashes, which are no secrets. Only a literal, the complete value of an Authorization header, is one.
+  if (liveRows.some(({ literal }) => literal) && (mode & 0o044) !== 0)
+    report('warning', 'it has literal header values, and others than its owner can read it', path);
 }
 
 type RowFinding = readonly [level: 'wrong' | 'warning', message: string];
@@ -58,6 +63,7 @@ function findingsOf(row: ListedRow, now: number): RowFinding[] {
   if (unknownMethods.length > 0) warn(`is for ${unknownMethods.join(', ')}, a method that no request has`);
   const emptyList = row.methods?.length === 0 ? 'methods' : row.groups?.length === 0 ? 'groups' : undefined;
   if (emptyList !== undefined) warn(`may call nothing: its list of ${emptyList} is empty`);
+  if (row.literal) warn('carries a literal header value; issue one that is kept as a hash');
   return findings;
 }
 

@@ -81,7 +81,7 @@ export interface CredentialsOptions {
 /** @throws Error with a message of one line, when the file of the table or of the session key exists but is unusable */
 export async function createCredentials(options: CredentialsOptions): Promise<Credentials> {
   const { dataDir, sessionKey, log, shared, now = Date.now } = options;
-  const table = createLiveTable(tablePath(dataDir), log);
+  const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
   let waitingRequests = 0;
   shared?.onChange(() => {

@@ -2,7 +2,7 @@
 // arguments. The reason of a refusal is logged and never sent.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken } from './session.ts';
-import type { CredentialRow, CredentialTable } from './table/table.ts';
+import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
 /** The answer of the table to an Authorization value, before the age of the table counts (kind `away`). */
@@ -11,7 +11,7 @@ export type Identification =
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** The value is no Gatefold token and belongs to no row. The controllers decide what it means. */
   | { readonly kind: 'foreign' }
-  /** The value looks like a Gatefold token, and belongs to no live row. The answer is 401. */
+  /** The value looks like a Gatefold token, or a row that is not live has this value. The answer is 401. */
   | Refusal;
 
 export interface Refusal {
@@ -35,6 +35,16 @@ const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
 export function identifyCaller(authorization: string, context: IdentifyContext): Identification {
+  const caller = identifyGatefoldToken(authorization, context);
+  if (caller.kind === 'row' || context.table.literals.size === 0) return caller;
+  // Node decodes header values as Latin-1, so `Buffer.from` restores the bytes that were received.
+  const key = literalKey(Buffer.from(authorization, 'latin1'));
+  if (!context.table.literals.has(key)) return caller;
+  const row = context.table.literals.get(key);
+  return row === undefined ? refused('its row is quarantined') : liveOrRefused(row, row.id, context.now);
+}
+
+function identifyGatefoldToken(authorization: string, context: IdentifyContext): Identification {
   const token = authorization.replace(BEARER, '');
   if (token.startsWith('gfk_')) return identifyCredential(token, context);
   if (token.startsWith('gfs_')) return identifySession(token, context);
@@ -49,7 +59,7 @@ function identifyCredential(text: string, { table, now }: IdentifyContext): Iden
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
   const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
-  if (row === undefined) return refusedAsMissing('no row has its id', id);
+  if (row?.digest === undefined) return refusedAsMissing('no row has its id', id);
   if (isCurrentSecret) return liveOrRefused(row, id, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
   // The row may have got this secret by a rotation that this worker has not read yet.

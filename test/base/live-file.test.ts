@@ -206,6 +206,39 @@ test('a large file that was missing is live again, even with an unchanged stat',
   assert.deepEqual(live, [undefined, text]);
 });
 
+test('a look waits until the look before it has parsed its content', async (t) => {
+  const path = createPath(t);
+  put(path, 'old');
+  let markBegun = () => {};
+  let release = () => {};
+  const begun = new Promise<void>((resolve) => {
+    markBegun = resolve;
+  });
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { file, live } = start(t, path, {
+    async parse(content) {
+      const text = content.files?.join();
+      if (text === 'slow') {
+        markBegun();
+        await released;
+      }
+      return text;
+    },
+  });
+  put(path, 'slow');
+  file.look();
+  await begun;
+  put(path, 'new');
+  const second = file.look();
+  // If the second look did not wait, it would make its content live now.
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  release();
+  await second;
+  assert.deepEqual(live, ['slow', 'new']);
+});
+
 test('a poll never replaces the content of a later look, and close ends all reloads', async (t) => {
   const path = createPath(t);
   put(path, 'old');

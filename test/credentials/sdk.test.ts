@@ -34,6 +34,7 @@ const TABLE = {
     row('lost', { handler: 'Nowhere' }),
     row('expired', { expires_at: '2026-01-02T00:00:00Z' }),
     row('revoked', { revoked_at: '2026-01-02T00:00:00Z' }),
+    { id: 'literal00000', name: 'literal', authorization: 'Basic bGVnYWN5', created_at: '2026-01-01T00:00:00Z' },
   ],
 };
 const CONTROLLERS = {
@@ -85,6 +86,7 @@ describe('a request with a live credential', () => {
     ['with OPTIONS, which is not a preflight', 'OPTIONS', '/api/test', all, 'options'],
     ['by the handler of the row', 'GET', '/api/test', tokens.custom.token, 'custom'],
     ['with a verb that the row allows', 'GET', '/api/test', tokens.reader.token, 'index'],
+    ['for a literal row', 'GET', '/api/test', 'Basic bGVnYWN5', 'index'],
     ['for a session', 'GET', '/api/test', 'session', 'index'],
   ];
   for (const [name, verb, path, authorization, op] of rows) {

@@ -121,6 +121,7 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
     /^"previous.expires_at"/,
   ],
   ['a previous hash that is a number', { previous: [{ hash: 1, expires_at: FUTURE }] }, 'no row has its id', /^"hash"/],
+  ['a hash and a literal', { authorization: 'Basic eA==' }, 'no row has its id', /both "hash" and "authorization"/],
 ];
 
 /** Names that people write for a restricting field: `[name, value, field]`. Without `field`, the name is allowed. */
@@ -484,23 +485,54 @@ test('identifyCaller refuses a session whose row is revoked or expired', () => {
   assert.deepEqual(noKey, { kind: 'refused', reason: 'there is no session key' });
 });
 
-test('parseTable quarantines a row with a header value in plain text, by its name, and no request is checked against it', () => {
-  for (const [fields, name] of [
-    [{ name: 'old', authorization: 'Basic dXNlcjpwYXNz' }, 'old'],
-    [{ ...makeRow().row, name: 'both', authorization: 'Basic dXNlcjpwYXNz' }, 'both'],
-    [{ authorization: 'Basic dXNlcjpwYXNz' }, 'row 1'],
-    [{ authorization: 5 }, 'row 1'],
-  ] as const) {
-    const good = makeRow();
-    const table = parseTable(tableText(fields, good.row));
-    assert.equal(table.quarantined[0]?.name, name);
-    assert.match(
-      table.quarantined[0]?.reason ?? '',
-      /^it has "authorization", a secret in plain text: issue a credential/,
-    );
-    assert.equal(outcome(table, 'Basic dXNlcjpwYXNz'), 'foreign');
-    assert.equal(outcome(table, good.token), 'row');
+test('identifyCaller accepts a literal authorization only by its exact value', () => {
+  const rows: [string, Record<string, unknown>, string, string][] = [
+    ['exactly that value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNz', 'row'],
+    ['another value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNa', 'foreign'],
+    ['another case', { authorization: 'Basic dXNlcjpwYXNz' }, 'basic dXNlcjpwYXNz', 'foreign'],
+    [
+      'a value in UTF-8, as Node hands it over',
+      { authorization: 'Key grün' },
+      Buffer.from('Key grün').toString('latin1'),
+      'row',
+    ],
+    ['a value that looks like a token of Gatefold', { authorization: 'Bearer gfk_old' }, 'Bearer gfk_old', 'row'],
+    ['an id of another format', { authorization: 'k', id: 'billing' }, 'k', 'row'],
+    ['revoked', { authorization: 'k', revoked_at: PAST }, 'k', 'its row is revoked'],
+    ['expired', { authorization: 'k', expires_at: PAST }, 'k', 'its row has expired'],
+    ['quarantined', { authorization: 'k', methods: 5 }, 'k', 'its row is quarantined'],
+    ['with a hash', { authorization: 'k', hash: OTHER_HASH }, 'k', 'its row is quarantined'],
+    ['an id that is a number', { authorization: 'k', id: 5 }, 'k', 'its row is quarantined'],
+    ['a value that no request can carry', { authorization: ' k' }, ' k', 'its row is quarantined'],
+    ['a value with a line feed', { authorization: 'k\nx' }, 'k', 'foreign'],
+    ['a value that is a number', { authorization: 5 }, '5', 'foreign'],
+    ['an empty value', { authorization: '' }, 'k', 'foreign'],
+  ];
+  for (const [name, fields, value, expected] of rows) {
+    assert.equal(outcome(parseTable(tableText({ name: 'old', ...fields })), value), expected, name);
   }
+});
+
+test('parseTable names a literal row by its number, and quarantines literal rows with a repeated value or name', () => {
+  const single = identify(parseTable(tableText({ authorization: 'k' })), 'k');
+  assert.equal(single.kind === 'row' ? single.row.application.name : undefined, 'row 1');
+  const named = identify(parseTable(tableText({ authorization: 'k', id: 'one' })), 'k');
+  assert.deepEqual(named.kind === 'row' ? named.row.application : undefined, { id: 'one', name: 'one' });
+  const sameValue = parseTable(
+    tableText({ authorization: 'k', name: 'a' }, { authorization: 'k', name: 'b' }, { authorization: 'k', name: 'c' }),
+  );
+  assert.equal(outcome(sameValue, 'k'), 'its row is quarantined');
+  assert.deepEqual(
+    sameValue.quarantined.map((row) => row.name),
+    ['a', 'b', 'c'],
+  );
+  const sameName = parseTable(tableText({ authorization: 'k', name: 'a' }, { authorization: 'l', name: 'a' }));
+  assert.deepEqual([outcome(sameName, 'k'), outcome(sameName, 'l')], Array(2).fill('its row is quarantined'));
+});
+
+test('identifyCaller refuses a token with the id of a literal row', () => {
+  const { token, id } = makeRow();
+  assert.equal(outcome(parseTable(tableText({ id, authorization: 'k' })), token), 'no row has its id');
 });
 
 test('parseTable accepts 100,000 rows, and returns them by id', () => {
@@ -529,6 +561,7 @@ test('parseTable and identifyCaller never throw, whatever the rows contain', () 
     'previous',
     'owner',
     'description',
+    'authorization',
     '__proto__',
   ];
   const row = fc.dictionary(fc.constantFrom(...names), field, { noNullPrototype: false });
@@ -545,7 +578,9 @@ test('parseTable and identifyCaller never throw, whatever the rows contain', () 
 test('any Authorization value over a socket gets the status of its caller: 200, 401, 404 or 500', async (t) => {
   const live = makeRow({ handler: 'test' });
   const revoked = makeRow({ revoked_at: PAST });
-  const table = parseTable(tableText(live.row, revoked.row));
+  const table = parseTable(
+    tableText(live.row, revoked.row, { authorization: 'Basic old', name: 'old', handler: 'none' }),
+  );
   const credentials = { identify: (authorization: string) => identify(table, authorization) };
   const service = await startService({ parts: { credentials } });
   t.after(() => service.close());

@@ -184,6 +184,11 @@ test('rotateRow and revokeRow refuse a missing or unusable row with one line', (
       `Cannot rotate ${id}: the row is quarantined, "methods" is not a list of HTTP methods`,
     ],
     [
+      'literal',
+      [{ id, authorization: 'k' }],
+      `Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`,
+    ],
+    [
       'revoked',
       [{ ...base.row, revoked_at: '2026-01-01' }],
       `Cannot rotate ${id}: the row is revoked; issue a new one`,

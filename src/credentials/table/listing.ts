@@ -1,4 +1,4 @@
-// Lists every row with its state for the commands, also the quarantined ones, without hashes.
+// Lists every row with its state for the commands, also the quarantined ones, without hashes and header values.
 import type { CallingApplication } from '../../controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
@@ -16,6 +16,8 @@ export interface ListedRow extends Partial<CallingApplication> {
   readonly revoked_at?: string;
   /** The latest expiry of the secrets that rotations replaced; absent when all of them have expired. */
   readonly previous_expires_at?: string;
+  /** True when the row has the complete value of an Authorization header instead of the hash of a secret. */
+  readonly literal?: true;
   readonly other_fields?: readonly string[];
 }
 
@@ -45,6 +47,7 @@ function listRow(row: CredentialRow, raw: RawRow, now: number): ListedRow {
     ...(row.expiresAt === Number.POSITIVE_INFINITY ? {} : { expires_at: new Date(row.expiresAt).toISOString() }),
     ...(typeof raw.revoked_at === 'string' ? { revoked_at: raw.revoked_at } : {}),
     ...(previousExpiry > now ? { previous_expires_at: new Date(previousExpiry).toISOString() } : {}),
+    ...(row.digest === undefined ? { literal: true as const } : {}),
     ...(otherFields.length === 0 ? {} : { other_fields: otherFields }),
   };
 }

@@ -2,7 +2,8 @@
 // identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
-import { type CredentialTable, EMPTY_TABLE, type OnRow, parseTable, type QuarantinedRow } from './table.ts';
+import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
+import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
 
 /** Some 250,000 rows. Each worker keeps the table in memory. */
 export const MAX_BYTES = 64 * 1024 * 1024;
@@ -22,11 +23,11 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> 
 }
 
 /** @throws Error with a message of one line, when the file exists and is not a table */
-export function createLiveTable(path: string, log: Log, pollMs = POLL_MS): LiveTable {
+export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
   let table = EMPTY_TABLE;
   let loggedWarnings: ReadonlySet<string> = new Set();
   const firstContent = readContent([path], MAX_BYTES);
-  onLive(parse(firstContent), 0);
+  onLive(await parse(firstContent), 0);
   const file = createLiveFile({
     paths: [path],
     maxBytes: MAX_BYTES,
@@ -39,12 +40,13 @@ export function createLiveTable(path: string, log: Log, pollMs = POLL_MS): LiveT
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),
   });
 
-  function parse(content: Content): CredentialTable {
-    return parseContent(path, content);
+  function parse(content: Content): Promise<CredentialTable> {
+    return runInSlices(compileContent(path, content));
   }
 
   function onLive(next: CredentialTable, reloads: number): void {
     table = next;
+    const literalNames = [...table.literals.values()].filter((row) => row !== undefined).map(({ name }) => name);
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
     const warnings = new Map<string, () => void>();
     for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
@@ -52,6 +54,10 @@ export function createLiveTable(path: string, log: Log, pollMs = POLL_MS): LiveT
     }
     const more = table.quarantined.length - MAX_NAMED_ROWS;
     if (more > 0) warnings.set(`${more}`, () => log.warn('credentials-row-quarantined', { more }));
+    const count = literalNames.length;
+    const names = literalNames.slice(0, MAX_NAMED_ROWS);
+    if (count > 0)
+      warnings.set(JSON.stringify(literalNames), () => log.warn('credentials-literal-rows', { count, names }));
     // A warning that was logged for the previous table is not logged again.
     for (const [text, logWarning] of warnings) if (!loggedWarnings.has(text)) logWarning();
     loggedWarnings = new Set(warnings.keys());
@@ -68,13 +74,13 @@ export function createLiveTable(path: string, log: Log, pollMs = POLL_MS): LiveT
 
 /** Reads the table synchronously, for the commands. @throws Error with a message of one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
-  return parseContent(path, readContent([path], MAX_BYTES), onRow);
+  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
 }
 
 /** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
-function parseContent(path: string, content: Content, onRow?: OnRow): CredentialTable {
+function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
   try {
-    if (content.files !== undefined) return parseTable(content.files[0] as Buffer, onRow);
+    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);
     if (content.isMissing) return EMPTY_TABLE;
     throw new Error(content.reason);
   } catch (error) {

@@ -4,7 +4,9 @@ import { groupNameOf } from '../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
 import { isObject, isScope } from '../../base/values.ts';
 import type { CallingApplication } from '../../controller.ts';
+import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
+import { runAtOnce, type Sliced } from './slices.ts';
 import { parseTableText } from './text.ts';
 import { findUnreadRestriction, type Meanings } from './unread-fields.ts';
 
@@ -19,7 +21,8 @@ export interface CredentialRow {
   /** The allowed methods in upper case; `undefined` for all methods. */
   readonly methods: ReadonlySet<string> | undefined;
   readonly limit: Rate | undefined;
-  readonly digest: Buffer;
+  /** SHA-256 of the secret; `undefined` for a row with a literal, which is the complete value of the header. */
+  readonly digest: Buffer | undefined;
   /** The secrets that rotations replaced. Each of them stays valid until its `expiresAt`. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
   readonly expiresAt: number;
@@ -40,54 +43,75 @@ export interface QuarantinedRow {
 export interface CredentialTable {
   /** Id → valid row. */
   readonly rows: ReadonlyMap<string, CredentialRow>;
+  /**
+   * The digest of a literal header value (`literalKey`) → its row. The value of a quarantined row leads to `undefined`:
+   * a request with that header value is refused, and not anonymous.
+   */
+  readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly QuarantinedRow[];
 }
 
-export const EMPTY_TABLE: CredentialTable = { rows: new Map(), quarantined: [] };
+export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
+
+/** The number of rows that are compiled in one step. One row takes a few microseconds. */
+const ROWS_A_STEP = 64;
 
 class InvalidRow extends Error {}
 
+/** Compiles a table without a pause. @throws Error with a message of one line, when the text is not a table */
+export function parseTable(text: string, onRow?: OnRow): CredentialTable {
+  return runAtOnce(compileTable(Buffer.from(text), onRow));
+}
+
+/** Receives each valid row, both compiled and as it is in the file. */
 export type OnRow = (row: CredentialRow, raw: RawRow) => void;
 
-/** @throws Error with a message of one line, when the bytes are not a table */
-export function parseTable(bytes: Buffer | string, onRow?: OnRow): CredentialTable {
-  // A quarantined row keeps its id until the end, with the value undefined.
+/**
+ * Compiles a table in steps, so that a worker can serve requests between two steps (slices.ts).
+ *
+ * @throws Error with a message of one line, when the bytes are not a table
+ */
+export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
+  // In both maps, a quarantined row keeps its key, with the value undefined. At the end, `rows` loses such keys.
   const rows = new Map<string, CredentialRow | undefined>();
+  const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: QuarantinedRow[] = [];
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
   /**
-   * Adds a row. Two rows with the same id are both quarantined: nothing shows which of them is meant, and one may be
-   * revoked.
+   * Adds a row to one of the maps. Two rows with the same key are both quarantined: nothing shows which of them is
+   * meant, and one may be revoked.
    *
-   * @returns whether the row is valid
+   * @returns the row; undefined when it is quarantined
    */
-  function claimId(id: string, row: CredentialRow | undefined): row is CredentialRow {
-    const isNew = !rows.has(id);
-    for (const duplicate of isNew ? [] : [rows.get(id), row])
-      if (duplicate !== undefined)
-        quarantined.push({
-          name: duplicate.name.slice(0, 100),
-          id,
-          reason: 'its id is in the table more than once',
-        });
-    rows.set(id, isNew ? row : undefined);
-    return isNew && row !== undefined;
+  function claimKey(map: typeof rows, key: string, row: CredentialRow | undefined, field: string) {
+    if (!map.has(key)) {
+      map.set(key, row);
+      return row;
+    }
+    for (const duplicate of [map.get(key), row]) {
+      if (duplicate === undefined) continue;
+      const { id, name } = duplicate;
+      rows.set(id, undefined);
+      quarantined.push({ name: name.slice(0, 100), id, reason: `its ${field} is in the table more than once` });
+    }
+    map.set(key, undefined);
+    return undefined;
   }
 
-  const { rows: rawRows, repeatedFields } = parseTableText(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
+  const { rows: rawRows, repeatedFields } = parseTableText(bytes);
   /** The index of a row → a field that the row has twice. The path of the field begins with `production`, index. */
   const repeatedFieldByRow = new Map(
     repeatedFields.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
   );
 
-  for (const [index, raw] of rawRows.entries()) {
+  function addRow(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
       if (repeatedFieldByRow.has(index))
         throw new InvalidRow(`it has the field ${JSON.stringify(repeatedFieldByRow.get(index)?.slice(0, 100))} twice`);
-      const compiled = compileRow(raw, sets);
+      const compiled = compileRow(raw, index, sets);
       // A revoked row has no rights that an unread field could restrict.
       if (!compiled.revoked) checkUnreadFields(raw as RawRow, meanings);
       row = compiled;
@@ -96,10 +120,23 @@ export function parseTable(bytes: Buffer | string, onRow?: OnRow): CredentialTab
       const id = isObject(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
       quarantined.push({ name: nameRow(raw, index), ...id, reason: error.message });
     }
-    if (isObject(raw) && typeof raw.id === 'string' && claimId(raw.id, row)) onRow?.(row, raw);
+    if (!isObject(raw)) return;
+    const id = row?.id ?? raw.id;
+    if (typeof id === 'string') row = claimKey(rows, id, row, 'id');
+    if (typeof raw.authorization === 'string')
+      claimKey(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
+    if (row !== undefined) onRow?.(row, raw);
   }
+
+  for (const [index, raw] of rawRows.entries()) {
+    addRow(raw, index);
+    if (index % ROWS_A_STEP === 0) yield;
+  }
+  // A row that a later row has quarantined can still be in `literals`.
+  for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
+  yield;
   for (const [id, row] of rows) if (row === undefined) rows.delete(id);
-  return { rows: rows as Map<string, CredentialRow>, quarantined };
+  return { rows: rows as Map<string, CredentialRow>, literals, quarantined };
 }
 
 /**
@@ -120,12 +157,20 @@ function nameRow(raw: unknown, index: number): string {
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-function compileRow(raw: unknown, sets: SharedSets): CredentialRow {
+/** Returns the digest of a header value, the key in `literals`: to look up the value itself would compare secrets. */
+export function literalKey(bytes: Buffer): string {
+  return sha256(bytes).toString('latin1');
+}
+
+function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
   if (!isObject(raw)) throw new InvalidRow('it is not an object');
-  if (raw.authorization !== undefined)
-    throw new InvalidRow('it has "authorization", a secret in plain text: issue a credential');
-  const id = parseId(raw.id);
-  const name = parseText(raw.name, 'name');
+  const hasLiteral = raw.authorization !== undefined;
+  if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
+  if (hasLiteral) checkLiteral(raw.authorization);
+  // A row with a literal may lack its id or its name. The name is then used as the id, or the id as the name. A row
+  // without both gets the name `row 3`.
+  const id = hasLiteral ? parseText(raw.id === undefined ? nameRow(raw, index) : raw.id, 'id') : parseId(raw.id);
+  const name = hasLiteral && raw.name === undefined ? id : parseText(raw.name, 'name');
   const application: { -readonly [K in keyof CallingApplication]: CallingApplication[K] } = { id, name };
   if (!isAbsent(raw.description)) application.description = parseText(raw.description, 'description');
   if (!isAbsent(raw.scopes)) application.scopes = parseScopes(raw.scopes);
@@ -139,7 +184,7 @@ function compileRow(raw: unknown, sets: SharedSets): CredentialRow {
     groups: hasGroups ? parseGroups(raw.groups, sets) : undefined,
     methods: isAbsent(raw.methods) ? undefined : parseMethods(raw.methods, sets),
     limit: isAbsent(raw.limit) ? undefined : parseLimit(raw.limit),
-    digest: parseHash(raw.hash),
+    digest: hasLiteral ? undefined : parseHash(raw.hash),
     previous: isAbsent(raw.previous) ? NO_PREVIOUS : parsePrevious(raw.previous),
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
     // A row is revoked even if the time is in the future, because the time may be of a machine whose clock is ahead.
@@ -152,9 +197,8 @@ function compileRow(raw: unknown, sets: SharedSets): CredentialRow {
 const NO_PREVIOUS: CredentialRow['previous'] = [];
 
 export const FIELDS: ReadonlySet<string> = new Set(
-  'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description'.split(
-    ' ',
-  ),
+  `id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description
+  authorization`.split(/\s+/),
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 
@@ -260,4 +304,12 @@ function parseInstant(value: unknown, field: string): number {
   const time = typeof value === 'string' ? parseTime(value) : undefined;
   if (time === undefined) throw new InvalidRow(`"${field}" is not a time such as 2030-01-31T12:00:00Z`);
   return time;
+}
+
+function checkLiteral(value: unknown): void {
+  if (typeof value !== 'string' || value === '') throw new InvalidRow('"authorization" is not a text');
+  if (/^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/.test(value))
+    throw new InvalidRow(
+      '"authorization" begins or ends with space, or has control characters: no request can carry it',
+    );
 }

@@ -61,6 +61,8 @@ export function rotateRow(table: EditableTable, id: string, overlapMs: number, n
   const row = parsedTable.rows.get(id);
   if (row === undefined)
     throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${parsedTable.quarantined[0]?.reason}`);
+  if (row.digest === undefined)
+    throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
   if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);
   if (row.expiresAt <= now) throw new ChangeRefused(`Cannot rotate ${id}: the row has expired; issue a new one`);
   const token = generateToken(undefined, id);

@@ -1,13 +1,49 @@
-// The limits of a table: its size, and the rows of one owner.
+// A table of 100,000 rows is read, changed and written without blocking the event loop, and its size is limited.
 import assert from 'node:assert/strict';
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createCredentials } from '../../src/credentials/credentials.ts';
 import { MAX_BYTES } from '../../src/credentials/table/live-table.ts';
+import { runAtOnce, runInSlices } from '../../src/credentials/table/slices.ts';
+import { compileTable } from '../../src/credentials/table/table.ts';
 import { createRow, MAX_APPLICATIONS } from '../../src/credentials/write/changes.ts';
 import { updateTable } from '../../src/credentials/write/table-file.ts';
 import { createFolder, createMemoryLog, makeRow, until, writeTable } from '../support/credentials-bench.ts';
+
+/** The rows as one text, because creating so many rows takes long. */
+function largeTable(rows: number, ...first: object[]): string {
+  const { row } = makeRow();
+  const others = Array.from(
+    { length: rows },
+    (_, i) =>
+      `{"id":"${String(i).padStart(12, 'A')}","name":"number ${i}","hash":"${row.hash}","owner":{"issuer":"https://id.example","subject":"${i}"}}`,
+  );
+  return `{"production":[${[...first.map((item) => JSON.stringify(item)), ...others].join(',\n')}]}`;
+}
+
+test('compileTable pauses every few rows, and returns the same table in slices as at once', async () => {
+  const bytes = Buffer.from(largeTable(1000, makeRow({ methods: 5 }).row));
+  let steps = 0;
+  const work = compileTable(bytes);
+  for (let step = work.next(); !step.done; step = work.next()) steps++;
+  assert.ok(steps >= 1000 / 64, `${steps} pauses`);
+  assert.deepEqual(await runInSlices(compileTable(bytes), 0), runAtOnce(compileTable(bytes)));
+});
+
+test('runInSlices lets the event loop run between two slices', async () => {
+  const order: string[] = [];
+  function* work() {
+    for (let i = 0; i < 3; i++) {
+      order.push(`slice ${i}`);
+      setImmediate(() => order.push(`turn ${i}`));
+      yield;
+    }
+    return 'done';
+  }
+  assert.equal(await runInSlices(work(), 0), 'done');
+  assert.deepEqual(order, ['slice 0', 'turn 0', 'slice 1', 'turn 1', 'slice 2', 'turn 2']);
+});
 
 test('a table above the size limit is neither read nor written, and the last good table stays live', async (t) => {
   const folder = createFolder(t);

@@ -3,7 +3,6 @@
 // 2. The caller (registry.ts) builds a handler group, or the rules of the service, from the module. The `Reader` of
 //    contract/ gives the caller the types in the kept text.
 // 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
-import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
 import { withTimeLimit } from '../base/time.ts';
@@ -79,7 +78,7 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
       const earlierFingerprint = fingerprint(path);
       let realPath = path;
       try {
-        realPath = realpathSync.native(path);
+        realPath = modules.realPathOf(path);
         const loaded = await importFile(realPath, (module, groupReader) => build(module, groupReader, realPath));
         failures.delete(file);
         return { load: { group, file, ok: true }, loaded };

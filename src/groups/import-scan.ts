@@ -9,9 +9,14 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
 import type { ImportRecorder } from './module-loader.ts';
 import { provideOwnPackage } from './own-package.ts';
+import type { Resolutions } from './resolutions.ts';
 import type { SourceTexts } from './source-texts.ts';
 
-export function recordBySource(record: (path: string) => void, texts: SourceTexts): ImportRecorder {
+export function recordBySource(
+  record: (path: string) => void,
+  texts: SourceTexts,
+  resolutions: Resolutions,
+): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
   /** The files that `require` had loaded before the first import, and those that are recorded since. */
   let knownFiles: Set<string> | undefined;
@@ -29,7 +34,8 @@ export function recordBySource(record: (path: string) => void, texts: SourceText
         checkSource(file);
         const source = texts.readBeforeImport(file, file === path && earlierAttempts > 0);
         provideOwnPackage(file, source);
-        pending.push(...importsOf(file, source));
+        if (file !== path) resolutions.recordManifests(file);
+        for (const imported of importsOf(file, source)) pending.push(realPathOr(imported, resolutions));
       }
     },
     afterImport() {
@@ -72,5 +78,14 @@ function resolveImport(from: string, specifier: string): string[] {
   } catch {
     // The specifier is not valid. The import itself will fail with the reason.
     return [];
+  }
+}
+
+/** Node imports the file behind a link, and resolves the imports of this file from its real path. */
+function realPathOr(path: string, resolutions: Resolutions): string {
+  try {
+    return resolutions.realPathOf(path);
+  } catch {
+    return path;
   }
 }

@@ -9,6 +9,7 @@ import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { recordBySource } from './import-scan.ts';
 import { ownUrl } from './own-package.ts';
+import { createResolutions, type Resolutions } from './resolutions.ts';
 import { createSourceTexts, isAuthorsSource, type SourceTexts } from './source-texts.ts';
 import { enableTypeScript } from './typescript.ts';
 
@@ -16,6 +17,8 @@ import { enableTypeScript } from './typescript.ts';
 export interface LoadedFile {
   readonly path: string;
   readonly fingerprint: string;
+  /** Whether the path is a symbolic link that has led to a file of the closure. `fingerprint` is then its real path. */
+  readonly link?: true;
 }
 
 export interface ModuleLoader extends ImportedFiles {
@@ -25,6 +28,8 @@ export interface ModuleLoader extends ImportedFiles {
    * @param earlierAttempts how many imports of this path have failed in this process
    */
   load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Returns the real path of a file, and adds the symbolic links on the way to the closure. @throws Error no file */
+  realPathOf(path: string): string;
   /** Returns every file that imports have read so far, or have looked for and not found. */
   closure(): LoadedFile[];
 }
@@ -55,10 +60,11 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   };
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
+  const resolutions = createResolutions(record, onFile);
   const recorder: ImportRecorder =
     typeof module.registerHooks === 'function'
-      ? recordByHooks({ record, texts, resolved })
-      : recordBySource(record, texts);
+      ? recordByHooks({ record, texts, resolved, resolutions })
+      : recordBySource(record, texts, resolutions);
   let typescriptReady: Promise<void> | undefined;
   return {
     async load(path, earlierAttempts) {
@@ -69,6 +75,7 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
       // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
       const url = pathToFileURL(path).href + (earlierAttempts === 0 ? '' : `?attempt=${earlierAttempts}`);
       try {
+        resolutions.recordManifests(path);
         recorder.beforeImport(path, earlierAttempts);
         return await import(url);
       } catch (error) {
@@ -87,7 +94,11 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     textOf: texts.textOf,
     imported: texts.imported,
     resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
-    closure: () => Array.from(fingerprints, ([path, recorded]) => ({ path, fingerprint: recorded })),
+    realPathOf: resolutions.realPathOf,
+    closure: () => [
+      ...Array.from(fingerprints, ([path, recorded]) => ({ path, fingerprint: recorded })),
+      ...resolutions.links(),
+    ],
   };
 }
 
@@ -100,10 +111,11 @@ interface RecorderParts {
    * specifier: `/x/AController.ts\n#helper`. Files in node_modules are left out.
    */
   readonly resolved: Map<string, string>;
+  readonly resolutions: Resolutions;
 }
 
 /** For Node 22.15 and later, which call hooks for each module. */
-function recordByHooks({ record, texts, resolved }: RecorderParts): ImportRecorder {
+function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
       const { parentURL } = context;
@@ -116,6 +128,8 @@ function recordByHooks({ record, texts, resolved }: RecorderParts): ImportRecord
           next.url.startsWith('file:') &&
           !next.url.includes('/node_modules/');
         if (isOwnAlias) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
+        if (from !== undefined && next.url.startsWith('file:'))
+          resolutions.record(from, specifier, fileURLToPath(next.url));
         return next;
       } catch (error) {
         const missing = missingUrl(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');

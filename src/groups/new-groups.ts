@@ -18,6 +18,11 @@ import { isBeingWritten } from './passing-failures.ts';
  */
 export type Admission = 'admitted' | 'failed' | 'loading' | 'rejected';
 
+/** How long a request still waits for a generation. All questions of one request share it. */
+export interface Patience {
+  milliseconds: number;
+}
+
 /** The outcome of a load. `loaded` is absent when the group did not load. */
 export interface GroupOutcome {
   readonly load: GroupLoad;
@@ -37,7 +42,7 @@ export interface NewGroupsOptions {
   readonly dir: string;
   readonly log: Log;
   /** Asks whether a group may answer. `admitted` means that `importNew` and `publishNew` were called before. */
-  readonly admit?: ((group: string) => Promise<Admission>) | undefined;
+  readonly admit?: ((group: string, patience: Patience) => Promise<Admission>) | undefined;
   /** Called before a group is imported. */
   readonly onImporting?: ((file: string) => void) | undefined;
   /** Returns the name of the file of a group that can serve. */
@@ -54,6 +59,8 @@ export interface NewGroupsOptions {
 
 /** Maximum number of imports of a file that is still being written. Then the request for its group is refused. */
 const MAX_IMPORTS = 10;
+/** Milliseconds for which a request waits for a generation, besides the import itself. */
+const MAX_WAIT = 2000;
 /** Maximum number of questions whether one request may be answered by a new group. */
 const MAX_QUESTIONS = 4;
 const REJECTED =
@@ -67,12 +74,13 @@ export function createNewGroups(options: NewGroupsOptions): NewGroups {
   const outcomes = new Map<string, GroupOutcome>();
 
   async function find(group: string): Promise<Group | undefined> {
+    const patience = { milliseconds: MAX_WAIT };
     for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
       const file = fileOf(group);
       if (file === undefined) return undefined;
       const reason = brokenReason(file);
       if (reason !== undefined) throw notLoadable(file, reason);
-      const admission = await admit(group);
+      const admission = await admit(group, patience);
       const answering = published(group);
       if (answering !== undefined) return answering;
       if (admission === 'loading') break;

@@ -2,8 +2,8 @@
 // set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
 // decide what follows from a difference.
 import { readdirSync } from 'node:fs';
+import { SERVICE } from '../base/page-name.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
-import type { LoadedFile } from '../groups/module-loader.ts';
 import { allowsFolders, listControllers } from '../groups/naming.ts';
 
 /** The outcome of loading each group, by the name of the group. Groups that did not load are included. */
@@ -88,20 +88,22 @@ export type Difference =
   | 'group-removed';
 
 /**
- * Compares the groups and files that a replacement has loaded with those that serve. `difference` is undefined when
- * they are equal. `groups` has the groups that the replacement lacks.
+ * Compares the groups that a replacement has loaded with those that serve. `difference` is undefined when they are
+ * equal. `groups` has the groups that the replacement lacks.
  *
- * @param hasSameFiles returns whether the files that the replacement read equal the files that serve
+ * @param isSameCode whether the replacement has read the files that serve, and they are still in the folder
  */
 export function compareWithServing(
   serving: Groups,
-  { groups, files }: { readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] },
-  hasSameFiles: (files: readonly LoadedFile[]) => boolean,
+  groups: readonly GroupLoad[],
+  isSameCode: boolean,
   dir: string,
 ): { readonly difference: Difference | undefined; readonly groups: readonly GroupLoad[] } {
-  const lostGroups = findLostGroups(serving, groups);
+  // A broken service file would answer every request with an error, also where no service file serves.
+  const brokenService = groups.filter(({ ok, group }) => !ok && group === SERVICE && serving.get(group)?.ok !== false);
+  const lostGroups = brokenService.length > 0 ? brokenService : findLostGroups(serving, groups);
   if (lostGroups.length > 0) return { difference: 'group-lost', groups: lostGroups };
-  if (!hasSameFiles(files)) return { difference: 'other-code', groups: [] };
+  if (!isSameCode) return { difference: 'other-code', groups: [] };
   const unseenGroups = findUnseenGroups(serving, groups);
   if (unseenGroups.length === 0) return { difference: undefined, groups: [] };
   const difference = isAnyInFolder(unseenGroups, dir, groups) ? 'group-added' : 'group-removed';

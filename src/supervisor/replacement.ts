@@ -14,8 +14,10 @@ export async function replace(service: Service, count: number): Promise<StepResu
   if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { workers } = outcome;
-  // Also when the last worker has died meanwhile: only a generation accepts other code.
-  const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome, watch.hasSameFiles, dir);
+  // Also when the last worker has died meanwhile: only a generation accepts other code. A file that changed and changed
+  // back shows only in the fingerprints that the new workers have read, and a new service file only in the folder.
+  const isSameCode = watch.hasSameFiles(outcome.files) && watch.changeSinceLoad() === undefined;
+  const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome.groups, isSameCode, dir);
   if (difference !== undefined) {
     quitAll(workers);
     return { kind: 'differs', difference, groups: lacked };

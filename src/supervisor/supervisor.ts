@@ -272,8 +272,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (step.kind === 'replacement') return replace(service, step.count);
     if (step.kind === 'probe') return probe(service);
     const result = await rollOut(service, step.cause, unstableLoads < MAX_UNSTABLE_LOADS);
-    const isUnstable = result.kind === 'outdated' && result.change !== undefined;
-    unstableLoads = isUnstable ? unstableLoads + 1 : 0;
+    if (result.kind !== 'outdated') unstableLoads = 0;
+    else if (result.change !== undefined) unstableLoads++;
     return result;
   }
 }

@@ -1,7 +1,7 @@
 // Asks the supervisor whether this worker may serve a group whose file came after the worker's load. The supervisor
 // decides (supervisor/may-serve.ts). This file keeps the requests that wait for the decision. A worker begins in the
 // state `loading`, so it serves no new file before the supervisor has said that its generation is accepted.
-import type { Admission } from '../groups/new-groups.ts';
+import type { Admission, Patience } from '../groups/new-groups.ts';
 
 /** The state of the newest generation, as the supervisor has last reported it. */
 export type GenerationState = 'loading' | 'serving' | 'rejected';
@@ -13,8 +13,8 @@ export type GenerationState = 'loading' | 'serving' | 'rejected';
 export type Answer = 'admitted' | 'failed' | 'changed';
 
 export interface Admissions {
-  /** Asks for a group, or waits for the generation that loads now. @param ask sends the question to the supervisor */
-  request(group: string): Promise<Admission>;
+  /** Asks for a group, or waits for a generation as long as `patience` allows. Takes the wait off `patience`. */
+  request(group: string, patience: Patience): Promise<Admission>;
   settle(group: string, answer: Answer): void;
   setGeneration(state: GenerationState): void;
   /** Ends all waits, because this worker drains. Later requests for new groups are refused. */
@@ -23,15 +23,18 @@ export interface Admissions {
   waiting(): number;
 }
 
-/** Milliseconds for which a request waits for a generation. */
-const MAX_WAIT = 2000;
+/** Milliseconds after which the next request asks again, although no generation has come. */
+const RECHECK_TIME = 2000;
 /** Number of requests that wait for a generation. Further requests are refused at once. */
 const MAX_WAITING = 100;
 /** Milliseconds for the supervisor's answer. The longest import takes 10 s. Only a blocked supervisor takes longer. */
 const MAX_ANSWER_TIME = 15_000;
 
-/** @param ask asks the supervisor about a group */
-export function createAdmissions(ask: (group: string) => void): Admissions {
+/**
+ * @param ask asks the supervisor about a group
+ * @param now returns milliseconds on a clock that never goes back
+ */
+export function createAdmissions(ask: (group: string) => void, now = () => performance.now()): Admissions {
   /** The questions without an answer, by group. All requests for the group share one. */
   const questions = new Map<string, { readonly answer: Promise<Answer | 'none'>; resolve(answer: Answer): void }>();
   const waiters = new Set<(end: Admission | 'again') => void>();
@@ -39,7 +42,7 @@ export function createAdmissions(ask: (group: string) => void): Admissions {
   let isClosed = false;
   let recheckTimer: NodeJS.Timeout | undefined;
 
-  async function request(group: string): Promise<Admission> {
+  async function request(group: string, patience: Patience): Promise<Admission> {
     for (;;) {
       if (isClosed) return 'loading';
       if (state === 'rejected') return 'rejected';
@@ -49,7 +52,7 @@ export function createAdmissions(ask: (group: string) => void): Admissions {
         if (answer === 'none') return 'loading';
         expectGeneration();
       }
-      const end = await waitForGeneration();
+      const end = await waitForGeneration(patience);
       if (end !== 'again') return end;
     }
   }
@@ -71,16 +74,18 @@ export function createAdmissions(ask: (group: string) => void): Admissions {
   function expectGeneration(): void {
     if (state !== 'serving') return;
     state = 'loading';
-    recheckTimer = setTimeout(setGeneration, MAX_WAIT, 'serving');
+    recheckTimer = setTimeout(setGeneration, RECHECK_TIME, 'serving');
   }
 
-  async function waitForGeneration(): Promise<Admission | 'again'> {
-    if (state === 'rejected' || isClosed || waiters.size >= MAX_WAITING)
-      return state === 'rejected' ? state : 'loading';
+  async function waitForGeneration(patience: Patience): Promise<Admission | 'again'> {
+    if (state === 'rejected') return state;
+    if (isClosed || waiters.size >= MAX_WAITING || patience.milliseconds <= 0) return 'loading';
+    const begun = now();
     const { promise, resolve } = withResolvers<Admission | 'again'>();
-    const timer = setTimeout(resolve, MAX_WAIT, 'loading');
+    const timer = setTimeout(resolve, patience.milliseconds, 'loading');
     waiters.add(resolve);
     return promise.finally(() => {
+      patience.milliseconds -= now() - begun;
       clearTimeout(timer);
       waiters.delete(resolve);
     });

@@ -62,6 +62,8 @@ export async function runWorker({
   let isLoaded = false;
   /** Files that were read after the load and are not reported to the supervisor yet. */
   let unreportedFiles: LoadedFile[] = [];
+  /** The number of new groups whose import is under way. */
+  let pendingImports = 0;
   const admissions = createAdmissions((group) => send({ kind: 'requested', group }));
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
@@ -134,19 +136,22 @@ export async function runWorker({
 
   /** Imports a new group, and reports the outcome. The group then waits for `admitted`. */
   async function importNew(group: string): Promise<void> {
+    pendingImports++;
     const load = await parts?.groups.importNew(group);
+    pendingImports--;
     send({ kind: 'imported', group, load, files: takeUnreported() });
   }
 
   /**
    * Reports files that are imported when an operation is called. One import leads to others, so all files of one turn
-   * of the event loop are reported together.
+   * of the event loop are reported together. While a new group is imported, its report has them: the import can read a
+   * file several times, because the file is still being written.
    */
   function onFile(file: LoadedFile): void {
     if (!isLoaded) return;
     if (unreportedFiles.length === 0) {
       setImmediate(() => {
-        const files = takeUnreported();
+        const files = pendingImports > 0 ? [] : takeUnreported();
         if (files.length > 0) send({ kind: 'imported-on-call', files });
       });
     }

@@ -62,7 +62,7 @@ describe('the closure of a controller', () => {
     ],
   ];
   before(() => {
-    write('package.json', JSON.stringify({ type: 'module', imports: { '#in/*': './lib/*' } }));
+    write('package.json', JSON.stringify({ type: 'module', imports: { '#in/*': './lib/*', '#x': './aliased/x.mjs' } }));
     for (const [, imported] of rows)
       write(
         imported,
@@ -78,7 +78,8 @@ describe('the closure of a controller', () => {
       write(`controllers/C${index}Controller.mjs`, source(root));
       const loader = createModuleLoader();
       await loader.load(join(root, `controllers/C${index}Controller.mjs`), 0);
-      const paths = loader.closure().map(({ path }) => realpathSync(path));
+      const files = loader.closure().filter(({ fingerprint, link }) => fingerprint !== 'absent' && link !== true);
+      const paths = files.map(({ path }) => realpathSync(path));
       assert.ok(paths.includes(join(root, imported)), paths.join(' '));
     });
   }
@@ -92,12 +93,12 @@ describe('the closure of a controller', () => {
       late: (file: string) => Promise<unknown>;
     };
     assert.deepEqual(
-      told.map(({ path }) => path),
+      told.map(({ path }) => path).filter((path) => !path.endsWith('package.json')),
       [join(root, 'controllers/LazyController.mjs')],
     );
     if (!NODE_TELLS) return;
     await late('../lib/lazy.mjs');
-    assert.deepEqual(told.map(({ path }) => path).slice(1), [join(root, 'lib/lazy.mjs')]);
+    assert.equal(told.at(-1)?.path, join(root, 'lib/lazy.mjs'));
   });
 
   const missing: [name: string, specifier: (dir: string) => string, onlyWhereNodeTells?: true][] = [
@@ -121,6 +122,46 @@ describe('the closure of a controller', () => {
     });
   }
 
+  test('contains the links and each package.json that lead to a file', async () => {
+    for (const version of ['v1', 'v2']) write(`${version}/x.mjs`, `export const v = '${version}';`);
+    symlinkSync('v1', join(root, 'linked'));
+    symlinkSync('v1', join(root, 'aliased'));
+    write('controllers/WayController.mjs', `import '../linked/x.mjs'; import '#x';`);
+    symlinkSync('WayController.mjs', join(root, 'controllers/AliasController.mjs'));
+    const told: LoadedFile[] = [];
+    const loader = createModuleLoader({ onFile: (file) => told.push(file) });
+    await loader.load(loader.realPathOf(join(root, 'controllers/AliasController.mjs')), 0);
+    const expected: readonly LoadedFile[] = [
+      { path: join(root, 'controllers/package.json'), fingerprint: 'absent' },
+      { path: join(root, 'package.json'), fingerprint: fingerprint(join(root, 'package.json')) },
+      {
+        path: join(root, 'controllers/AliasController.mjs'),
+        fingerprint: join(root, 'controllers/WayController.mjs'),
+        link: true,
+      },
+      { path: join(root, 'linked'), fingerprint: join(root, 'v1'), link: true },
+      { path: join(root, 'aliased'), fingerprint: join(root, 'v1'), link: true },
+    ];
+    for (const file of expected) {
+      assert.deepEqual(
+        loader.closure().find(({ path }) => path === file.path),
+        file,
+      );
+      assert.deepEqual(
+        told.find(({ path }) => path === file.path),
+        file,
+      );
+    }
+    // After a second target, no path equals the entry, so the link has changed for good.
+    rmSync(join(root, 'linked'));
+    symlinkSync('v2', join(root, 'linked'));
+    loader.realPathOf(join(root, 'linked/x.mjs'));
+    rmSync(join(root, 'linked'));
+    symlinkSync('v1', join(root, 'linked'));
+    loader.realPathOf(join(root, 'linked/x.mjs'));
+    assert.equal(loader.closure().find(({ path }) => path === join(root, 'linked'))?.fingerprint, 'mixed');
+  });
+
   test('keeps the old fingerprint of a file that changes while its import fails', async () => {
     const path = join(root, 'controllers/FailController.mjs');
     const [begun, changed] = [join(root, 'begun'), join(root, 'changed')];
@@ -138,6 +179,9 @@ describe('the closure of a controller', () => {
     write('controllers/FailController.mjs', 'export default class {}');
     write('changed', '');
     await loading;
-    assert.deepEqual(loader.closure(), [{ path, fingerprint: before }]);
+    assert.deepEqual(
+      loader.closure().filter((file) => file.path === path),
+      [{ path, fingerprint: before }],
+    );
   });
 });

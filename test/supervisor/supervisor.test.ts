@@ -114,6 +114,23 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().generation, 3, 'the last good generation serves on');
   });
 
+  it('whose files always change is rejected, also when a load between hangs and is given up', async (test) => {
+    const service = await started(test);
+    service.made.change = '/x/rules.js';
+    let loads = 0;
+    service.made.load = (order, { pid }) => {
+      if (Number(pid) % 2 === 1) loads++;
+      return loads === 3 ? new Promise(() => {}) : loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    for (const worker of service.workers) worker.stepAge = 701;
+    service.change('AController.js');
+    await service.settled();
+    assert.match(service.supervisor.status().rejected?.error ?? '', /has changed during each/);
+    assert.equal(loads, 7, 'five unstable loads and one that hung come before the load that is rejected');
+  });
+
   it('whose files always change serves at a start, and the log says so', async (test) => {
     const service = createFakeService(test);
     service.made.change = '/x/rules.js';

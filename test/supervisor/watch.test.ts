@@ -1,7 +1,7 @@
 // The watch over a folder: which differences are a change, and when the folder is stable.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { fingerprint } from '../../src/base/fingerprint.ts';
@@ -104,6 +104,66 @@ describe('createFolderWatch', () => {
     write(dir, 'lib/missing.js', '1');
     assert.match(await change, /lib\/missing\.js/);
   });
+
+  it('has no change after the last state of a new file, which was not whole at first', (test) => {
+    const { dir, watch } = watched(test, {});
+    const endLoad = () =>
+      watch.endLoad({ snapshot: watch.takeSnapshot() ?? new Map(), begunAt: 0, groups: [], files: [], broken: false });
+    endLoad();
+    write(dir, 'BController.js', '1');
+    const half = file(dir, 'BController.js');
+    watch.addGroup(group('B', false), [half]);
+    assert.equal(watch.changeSinceLoad(), undefined, 'a file that does not load is not compared');
+    write(dir, 'BController.js', '22');
+    watch.addGroup(group('B'), [half, file(dir, 'BController.js')]);
+    assert.equal(watch.changeSinceLoad('BController.js'), undefined);
+    watch.addGroup(group('B'), [half]);
+    assert.equal(watch.changeSinceLoad('BController.js'), join(dir, 'BController.js'), 'a worker has other code');
+  });
+
+  it('counts a file that no worker has read as other code, but not a path without a file', (test) => {
+    const { dir, watch } = watched(test, { 'AController.js': '1', 'lib/a.js': '1' });
+    const files = [file(dir, 'AController.js')];
+    const snapshot = watch.takeSnapshot() ?? new Map();
+    watch.endLoad({ snapshot, begunAt: Date.now(), groups: [group('A')], files, broken: false });
+    assert.equal(watch.hasSameFiles([...files, file(dir, 'lib/missing.js')]), true);
+    assert.equal(watch.hasSameFiles([...files, file(dir, 'lib/a.js')]), false);
+  });
+
+  it('compares a link outside of the folder by its target', (test) => {
+    const { dir, watch } = watched(test, { 'AController.js': '1' });
+    const path = join(dir, '..', 'lib');
+    symlinkSync('v1', path);
+    for (const version of ['v1', 'v2']) mkdirSync(join(dir, '..', version));
+    const link = { path, fingerprint: realpathSync(path), link: true as const };
+    const files = [file(dir, 'AController.js'), link];
+    const endLoad = () => {
+      const snapshot = watch.takeSnapshot() ?? new Map();
+      watch.endLoad({ snapshot, begunAt: Date.now(), groups: [group('A')], files, broken: false });
+    };
+    endLoad();
+    assert.equal(watch.changeSinceLoad(), undefined);
+    rmSync(path);
+    symlinkSync('v2', path);
+    assert.equal(watch.changeSinceLoad(), path);
+    endLoad();
+    assert.equal(watch.changeSinceLoad(), path, 'the load has read by the old target');
+  });
+
+  for (const broken of [false, true]) {
+    const beside = broken ? ', also beside a group that does not load' : '';
+    it(`reports a service file of the folder that no worker has loaded${beside}`, (test) => {
+      const { dir, watch } = watched(test, { 'AController.js': '1', 'service.js': '1' });
+      const snapshot = watch.takeSnapshot() ?? new Map();
+      watch.beginLoad(snapshot);
+      assert.equal(watch.changeSinceLoad(), undefined, 'while the folder loads, nothing is missed');
+      const load = { snapshot, begunAt: Date.now(), files: [file(dir, 'AController.js')], broken };
+      watch.endLoad({ ...load, groups: [group('A', !broken)] });
+      assert.equal(watch.changeSinceLoad(), 'service');
+      watch.endLoad({ ...load, groups: [group('A', !broken), { group: 'service', file: 'service.js', ok: false }] });
+      assert.equal(watch.changeSinceLoad(), undefined);
+    });
+  }
 
   it('reports a file that keeps changing after one second', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });

@@ -5,12 +5,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { createAdmissions } from '../../src/worker/admissions.ts';
 
 function create(test: TestContext) {
-  mock.timers.enable({ apis: ['setTimeout'] });
+  mock.timers.enable({ apis: ['setTimeout', 'Date'] });
   test.after(() => mock.timers.reset());
   const asked: string[] = [];
   const ends: string[] = [];
-  const admissions = createAdmissions((group) => asked.push(group));
-  const request = (group = 'New') => void admissions.request(group).then((end) => ends.push(`${group} ${end}`));
+  const admissions = createAdmissions((group) => asked.push(group), Date.now);
+  const request = (group = 'New', patience = { milliseconds: 2000 }) =>
+    void admissions.request(group, patience).then((end) => ends.push(`${group} ${end}`));
   const after = async (milliseconds: number) => {
     await turn();
     mock.timers.tick(milliseconds);
@@ -62,6 +63,23 @@ describe('createAdmissions', () => {
     assert.deepEqual(await after(1999), { asked: [], ends: [] });
     const { asked, ends } = await after(1);
     assert.ok(ends.every((end) => end === 'New loading') && ends.length + asked.length > 0, `${ends} ${asked}`);
+  });
+
+  it('adds up the waits of one request, and does not count the time of an answer', async (test) => {
+    const { admissions, request, after } = create(test);
+    const patience = { milliseconds: 2000 };
+    request('New', patience);
+    await after(1500);
+    for (const left of [500, 100]) {
+      admissions.setGeneration('serving');
+      await after(9000);
+      assert.equal(patience.milliseconds, left, 'the supervisor takes its time to answer');
+      admissions.settle('New', 'changed');
+      assert.deepEqual((await after(left === 500 ? 400 : 99)).ends, []);
+    }
+    assert.deepEqual((await after(1)).ends, ['New loading']);
+    request('New', patience);
+    assert.deepEqual((await after(0)).ends, ['New loading'], 'a further question of the request does not wait');
   });
 
   it('lets 100 requests wait, and refuses the others at once', async (test) => {

@@ -2,7 +2,7 @@
 // have imported since. A folder that differs from the baseline has changed. snapshot.ts describes the keys of the
 // entries.
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { SERVICE } from '../../base/page-name.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
@@ -43,8 +43,9 @@ export function createBaseline(dir: string) {
       if (!entries.has(key)) entries.set(key, file);
     },
     addFiles: (files: readonly LoadedFile[]) => files.forEach(addFile),
+    /** A file that the baseline lacks is other code. A path without a file is no code. */
     hasSameFiles: (files: readonly LoadedFile[]) =>
-      files.every(({ path, fingerprint }) => (entries.get(`file:${path}`) ?? fingerprint) === fingerprint),
+      files.every((file) => (entries.get(keyOf(file)) ?? ABSENT) === file.fingerprint),
     /** Returns the key of the first difference. */
     differenceFrom(snapshot: Snapshot): string | undefined {
       const key = firstDifference(entries, snapshot, false);
@@ -64,31 +65,35 @@ export function createBaseline(dir: string) {
       const fileKey = `file:${realPathOf(join(snapshot.get('folder') ?? dir, file))}`;
       return entries.has(fileKey) ? undefined : fileKey;
     },
-    *paths(): Generator<string> {
-      for (const key of entries.keys()) if (key.startsWith('file:')) yield key.slice('file:'.length);
-    },
+    paths: () => keysOf('file:'),
+    links: () => keysOf('link:'),
   };
 
-  function replace({ snapshot, begunAt, groups, files, broken }: GenerationLoad): void {
+  function* keysOf(kind: string): Generator<string> {
+    for (const key of entries.keys()) if (key.startsWith(kind)) yield key.slice(kind.length);
+  }
+
+  /** @param isLoaded whether the load has ended, so that `groups` and `files` have what it has read */
+  function replace({ snapshot, begunAt, groups, files, broken }: GenerationLoad, isLoaded: boolean): void {
     entries = new Map();
     isWholeTree = broken;
+    const folder = snapshot.get('folder') ?? dir;
     for (const [key, value] of snapshot) {
       // The arrival or loss of a group that nobody has loaded, or of a file that nobody has imported, is no change.
-      if (broken || key === 'folder' || key.startsWith('link:')) entries.set(key, value);
+      if (broken || key === 'folder' || key.startsWith(`link:${folder}${sep}`)) entries.set(key, value);
     }
     // A new service file changes the rules of every group. So the arrival of this file counts as a change, and a worker
     // that already serves never imports it.
     // A service file that was away for a moment can be in the snapshot although no worker has loaded it.
-    const isMissed = snapshot.has(SERVICE_KEY) && !broken && !groups.some(({ group }) => group === SERVICE);
+    const isMissed = isLoaded && snapshot.has(SERVICE_KEY) && !groups.some(({ group }) => group === SERVICE);
     entries.set(SERVICE_KEY, isMissed ? MIXED : (snapshot.get(SERVICE_KEY) ?? ABSENT));
-    const folder = snapshot.get('folder') ?? dir;
     for (const load of groups) {
       if (load.group !== SERVICE) entries.set(`group:${load.group}`, load.file);
       const key = `file:${join(folder, load.file)}`;
       entries.set(key, snapshot.get(key) ?? ABSENT);
     }
     for (const file of files) {
-      const key = `file:${file.path}`;
+      const key = keyOf(file);
       const fingerprint = snapshot.get(key);
       if (fingerprint !== undefined) entries.set(key, fingerprint === file.fingerprint ? fingerprint : MIXED);
       // The snapshot does not have this file, so only its time can show a write during the load.
@@ -107,14 +112,20 @@ export function createBaseline(dir: string) {
     return undefined;
   }
 
-  function addFile({ path, fingerprint }: LoadedFile): void {
-    const key = `file:${path}`;
+  function addFile(file: LoadedFile): void {
+    const key = keyOf(file);
+    const { fingerprint } = file;
     entries.set(key, (entries.get(key) ?? fingerprint) === fingerprint ? fingerprint : MIXED);
   }
 }
 
-function isWrittenSince({ path, fingerprint }: LoadedFile, time: number): boolean {
-  if (fingerprint === ABSENT) return false;
+function keyOf({ path, link }: LoadedFile): string {
+  return `${link === true ? 'link' : 'file'}:${path}`;
+}
+
+function isWrittenSince({ path, fingerprint, link }: LoadedFile, time: number): boolean {
+  // A link is compared by its target, which its time does not show.
+  if (fingerprint === ABSENT || link === true) return false;
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat !== undefined && Math.max(stat.mtimeMs, stat.ctimeMs) >= time;
 }

@@ -9,7 +9,7 @@ import { listControllers } from '../../groups/naming.ts';
  * The entries:
  * - `folder` → the real path of the controllers folder
  * - `group:<name>` → the name of its file
- * - `link:<path>` → the real path behind a symbolic link in the tree
+ * - `link:<path>` → the real path behind a symbolic link
  * - `file:<path>` → its fingerprint
  * - `tree:<path>` → `ABSENT`, for each subfolder; only `foldersOf` reads these keys
  *
@@ -24,12 +24,14 @@ export interface SnapshotOptions {
   readonly dir: string;
   /** Absolute paths of files outside the tree that the controllers import. */
   readonly paths: Iterable<string>;
+  /** Absolute paths of symbolic links outside the tree that have led to imported files. */
+  readonly links?: Iterable<string>;
   /** Whether to fingerprint every code file of the tree, imported or not. */
   readonly wholeTree: boolean;
 }
 
 /** @returns undefined while the folder is missing or cannot be read */
-export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapshot | undefined {
+export function takeSnapshot({ dir, paths, links = [], wholeTree }: SnapshotOptions): Snapshot | undefined {
   const snapshot = new Map<string, string>();
   try {
     // When a link to the folder is swapped, no loaded file changes. Only the real path of the folder shows the swap.
@@ -45,6 +47,7 @@ export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapsh
     return undefined;
   }
   for (const path of paths) addFile(path, snapshot);
+  for (const path of links) snapshot.set(`link:${path}`, realPathOf(path));
   return snapshot;
 }
 

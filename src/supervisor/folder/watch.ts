@@ -97,20 +97,22 @@ export function createFolderWatch({
   let pollCost = 0;
 
   return {
-    takeSnapshot: () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: true }),
-    beginLoad: (snapshot) => endLoad({ snapshot, begunAt: 0, groups: [], files: [], broken: true }),
-    endLoad,
+    takeSnapshot: () => look(true),
+    beginLoad: (snapshot) => setLoad({ snapshot, begunAt: 0, groups: [], files: [], broken: true }, false),
+    endLoad: (load) => setLoad(load, true),
     addGroup(group, files) {
       baseline.addGroup(group);
-      // A new file that did not load was probably incomplete. The next request imports it again, without a generation.
-      const ownPath = group.ok ? undefined : realPathOf(join(dir, group.file));
-      baseline.addFiles(files.filter(({ path }) => path !== ownPath));
+      // A new file that did not load was probably incomplete. The next import reads it again, without a generation. So
+      // only the last state that a worker has read counts, and no state of a file that did not load.
+      const ownPath = realPathOf(join(dir, group.file));
+      const ownFile = group.ok ? files.findLast(({ path }) => path === ownPath) : undefined;
+      baseline.addFiles(files.filter((file) => file.path !== ownPath || file === ownFile));
       hurry();
     },
     addFiles: baseline.addFiles,
     hasSameFiles: baseline.hasSameFiles,
     changeSinceLoad(file) {
-      const snapshot = takeSnapshot({ dir, paths: baseline.paths(), wholeTree: false });
+      const snapshot = look(false);
       const key = snapshot === undefined ? dir : baseline.changeIn(snapshot, file);
       if (key === undefined) return undefined;
       hurry();
@@ -124,8 +126,12 @@ export function createFolderWatch({
     },
   };
 
-  function endLoad(load: GenerationLoad): void {
-    baseline.replace(load);
+  function look(wholeTree: boolean): Snapshot | undefined {
+    return takeSnapshot({ dir, paths: baseline.paths(), links: baseline.links(), wholeTree });
+  }
+
+  function setLoad(load: GenerationLoad, isLoaded: boolean): void {
+    baseline.replace(load, isLoaded);
     if (state.kind !== 'missing') state = { kind: 'unchanged' };
     hurry();
   }
@@ -145,7 +151,7 @@ export function createFolderWatch({
   function poll(): void {
     schedule = 'polling';
     const begun = now();
-    const snapshot = takeSnapshot({ dir, paths: baseline.paths(), wholeTree: baseline.isWholeTree() });
+    const snapshot = look(baseline.isWholeTree());
     // A change in a new folder can come before its events are followed, so the next poll comes soon.
     if (snapshot !== undefined && events.follow(foldersOf(snapshot))) hurry();
     compare(snapshot, begun);

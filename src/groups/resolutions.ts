@@ -1,6 +1,6 @@
-// Records how an import finds its file: by symbolic links, and by each package.json that Node reads on the way. When one
-// of them changes, the same import leads to other code, although no imported file has changed. So they are parts of the
-// import closure (module-loader.ts).
+// Records how an import finds its file: by symbolic links, and by each package.json that Node reads on the way. When
+// one of them changes, the same import leads to other code, although no imported file has changed. So they are parts
+// of the import closure (module-loader.ts).
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -22,16 +22,20 @@ export function createNewGroups({ workers, mayServe, onAdmitted }: NewGroupsOpti
 
   async function spread(first: WorkerHandle, group: string): Promise<void> {
     const load = await first.importGroup(group, FIRST_IMPORT_LIMIT);
+    const importers = new Set([first]);
     if (load?.ok === true) {
-      const others = workers().filter(
-        (worker) => worker !== first && (worker.state === 'loaded' || worker.state === 'serving'),
-      );
-      await Promise.all(others.map((worker) => worker.importGroup(group)));
+      for (const worker of workers())
+        if (worker.state === 'loaded' || worker.state === 'serving') importers.add(worker);
+      await Promise.all(Array.from(importers, (worker) => worker === first || worker.importGroup(group)));
     }
     pending.delete(group);
     if (load?.ok === true && mayServe(first, load)) {
       onAdmitted(load);
-      for (const worker of workers()) worker.send({ kind: 'admitted', group });
+      // Any other worker can still have what it imported at an earlier question, which was withheld. It asks again.
+      for (const worker of workers()) {
+        if (importers.has(worker)) worker.send({ kind: 'admitted', group });
+        else worker.send({ kind: 'withheld', group, answer: 'failed' });
+      }
       return;
     }
     const answer = load?.ok === true ? 'changed' : 'failed';

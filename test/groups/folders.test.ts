@@ -329,7 +329,8 @@ test('a change in a subfolder counts only with folders: true in the service file
   ] as const) {
     const dir = createFolder(t, { 'service.mjs': serviceFile(options), 'v2/OrderController.mjs': group('index') });
     const baseline = createBaseline(dir);
-    const look = () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: false }) ?? new Map<string, string>();
+    const look = () =>
+      takeSnapshot({ dir, paths: baseline.paths(), links: baseline.links(), wholeTree: false }) ?? new Map();
     const before = look();
     const groups = createGroups({ dir, log });
     const loads = await loadAll(groups);

@@ -19,11 +19,10 @@ if (existsSync('${gate}.armed')) writeFileSync('${gate}.begun', '');
 while (existsSync('${gate}.armed')) await new Promise((resolve) => setTimeout(resolve, 5));`;
     for (const release of ['one', 'two']) {
       mkdirSync(join(root, release));
-      write(join(root, release), 'AheadController.js', controller(release, gated));
       write(join(root, release), 'SteadyController.js', controller(release));
     }
     // The second release is rejected, because a group that serves does not load.
-    write(join(root, 'one'), 'BrokenController.js', controller('one'));
+    write(join(root, 'one'), 'BrokenController.js', controller('one', gated));
     write(join(root, 'two'), 'BrokenController.js', 'export default');
     const dir = join(root, 'current');
     symlinkSync('one', dir);

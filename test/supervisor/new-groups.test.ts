@@ -73,7 +73,25 @@ describe('createNewGroups', () => {
     assert.deepEqual(await answer(0, LOAD), ['1: import New', '2: import New']);
     assert.deepEqual(await answer(1, LOAD), []);
     verdicts.push(true);
-    assert.deepEqual(await answer(2), ['admitted New', ...[0, 1, 2, 3, 4].map((id) => `${id}: admitted New`)]);
+    assert.deepEqual(await answer(2), [
+      'admitted New',
+      ...[0, 1, 2].map((id) => `${id}: admitted New`),
+      ...[3, 4].map((id) => `${id}: withheld New failed`),
+    ]);
+  });
+
+  it('admits nothing that a worker has imported at an earlier question', async () => {
+    const { workers, told, answer, verdicts, request } = create('serving', 'serving');
+    verdicts.push(true, false);
+    request(0);
+    await answer(0, LOAD);
+    await answer(1, LOAD);
+    // The second worker drains now, so it does not import the next state of the file.
+    (workers[1] as { state: WorkerState }).state = 'draining';
+    verdicts.push(true, true);
+    request(0);
+    told.length = 0;
+    assert.deepEqual(await answer(0, LOAD), ['admitted New', '0: admitted New', '1: withheld New failed']);
   });
 
   it('imports nothing when the worker may not serve', () => {

@@ -121,6 +121,12 @@ describe('createFolderWatch', () => {
     assert.equal(watch.changeSinceLoad('BController.js'), join(dir, 'BController.js'), 'a worker has other code');
   });
 
+  it('has a change as long as the newest load has found no folder', (test) => {
+    const { watch } = watched(test, { 'AController.js': '1' });
+    watch.beginLoad(new Map());
+    assert.equal(watch.changeSinceLoad(), 'folder');
+  });
+
   it('counts a file that no worker has read as other code, but not a path without a file', (test) => {
     const { dir, watch } = watched(test, { 'AController.js': '1', 'lib/a.js': '1' });
     const files = [file(dir, 'AController.js')];

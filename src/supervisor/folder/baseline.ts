@@ -56,6 +56,8 @@ export function createBaseline(dir: string) {
      * read is no change. @param file see FolderWatch.changeSinceLoad
      */
     changeIn(snapshot: Snapshot, file: string | undefined): string | undefined {
+      // A load that found no folder leaves a baseline without entries, which every folder would equal.
+      if (!entries.has('folder')) return 'folder';
       for (const [key, value] of entries) {
         if (key.startsWith('group:') && key !== SERVICE_KEY) continue;
         if ((snapshot.get(key) ?? ABSENT) !== value) return key;

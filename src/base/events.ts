@@ -1,6 +1,7 @@
 // Every log event, by level, with its facts: the fields of its log line. docs/OPERATING.md explains each event, and a
 // test compares both lists. The types exist only for the compiler. For example, `log.warn` with the event `stopped` is
 // a type error, because `stopped` is an event of the level `info`.
+import type { LoadErrorCode } from './load-refusal.ts';
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
@@ -18,6 +19,7 @@ export interface LoadFailureFacts {
   /** The name of the group, or `service` for the service file. */
   group: string;
   file: string;
+  code: LoadErrorCode | undefined;
   /** The reason, in one line. */
   error: string | undefined;
   /** The place of the mistake: `file:line`, or only the file. */

@@ -104,6 +104,7 @@ export function readGroup(
         place,
         `${name} ${reason}: write it, with a plain name, as a method of a class or an object that this file declares, ` +
           `or imports by name from the file that declares it; or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
+        'UNREAD_OPERATION',
       );
     };
     const level = hasSameClasses ? levels[depth] : undefined;
@@ -175,14 +176,15 @@ function refuseUnloadedMethod(path: string, level: Level | undefined, operations
   throw new ContractError(
     `${path}:${lineOf(level.scope.module.source, unloaded.at)}`,
     `${unloaded.name} was read as an operation, but the loaded class has none of that name`,
+    'UNREAD_OPERATION',
   );
 }
 
 /** Refuses a constraint tag, such as `@minimum`, on a class. Only properties and type aliases can have constraints. */
 function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
   const message = findUnreadConstraint(doc, isJavaScript(path));
-  if (message !== undefined)
-    throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, message);
+  const line = lineOf(module.source, module.source.indexOf(doc));
+  if (message !== undefined) throw new ContractError(`${path}:${line}`, message, 'TAG_WITHOUT_EFFECT');
 }
 
 /** Sorts the contracts by the place of their operations in the source. Operations without a place come last. */
@@ -203,12 +205,13 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
       return read();
     } catch (error) {
       if (error instanceof Unsupported)
-        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`);
+        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`, error.code);
       if (!(error instanceof UnparsableFile)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(
         `${error.path}:${lineOf(error.source, error.offset)}`,
         `${error.message}${importer}: the types in this file cannot be read`,
+        'SYNTAX_ERROR',
       );
     }
   };

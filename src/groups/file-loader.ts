@@ -85,12 +85,12 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {
         const imported = modules.closure().map(({ path }) => path);
-        const { reason, dueTo, ...place } = await describeLoadError(error, realPath, imported);
+        const { reason, dueTo, ...codeAndPlace } = await describeLoadError(error, realPath, imported);
         if (dueTo !== undefined) modules.watch(dueTo);
         // The cause of a transient error can be gone soon, so such a failure is not remembered.
         if (!isTransient(error)) failures.set(file, { reason, earlierFingerprint });
         const hung = error instanceof HungLoad;
-        return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
+        return { load: { group, file, ok: false, error: reason, ...codeAndPlace, ...(hung ? { hung } : {}) } };
       }
     },
     brokenReason(file) {

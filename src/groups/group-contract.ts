@@ -35,7 +35,8 @@ export function withContract(
 
 /** @throws ContractError with the place of the operation, or with the file when the source does not have it */
 export function refuseOperation({ contract }: Group, operation: string, problem: string, file: string): never {
-  throw new ContractError(contract.operations.get(operation)?.at ?? file, `${operation}: ${problem}`);
+  const place = contract.operations.get(operation)?.at ?? file;
+  throw new ContractError(place, `${operation}: ${problem}`, 'INVALID_SETTING');
 }
 
 export type ReportMismatch = (

@@ -110,7 +110,8 @@ export function createNewGroups(options: NewGroupsOptions): NewGroups {
   async function loadUnlessStray(group: string, file: string): Promise<GroupOutcome> {
     const stray = await options.findStray();
     if (stray === undefined) return loadOne(group, file);
-    return { load: { group, file, ok: false, error: `${stray.file}: ${stray.reason}` } };
+    const error = `${stray.file}: ${stray.reason}`;
+    return { load: { group, file, ok: false, code: 'INVALID_SERVICE_FILE', error } };
   }
 
   function publishNew(group: string): void {

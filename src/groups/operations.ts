@@ -1,6 +1,7 @@
 // Finds the operations of a controller: the methods of the exported class or object that answer requests. The list is
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -99,12 +100,16 @@ export interface Exported {
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const groupExport = findExport(`${name}Controller`, module);
   if (groupExport === undefined) {
-    throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
+      `it exports no group: export a class or an object, as default or as ${name}Controller`,
+    );
   }
   const { exported, exportName, moduleExports } = groupExport;
   const controller: object = isClass(exported) ? new exported() : exported;
   if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
-    throw new Error(
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
       'its constructor returns another object, for which neither the settings nor the guards of the class hold',
     );
   const isInstance = isMadeByClass(controller);
@@ -116,7 +121,8 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     holder = Object.getPrototypeOf(holder);
   }
   if ([controller, ...levels.map(({ holder }) => holder)].some(isProxy))
-    throw new Error(
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
       'it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself',
     );
   return { exported, exportName, controller, isInstance, levels, moduleExports };

@@ -3,6 +3,7 @@
 // - The import takes too long (HungLoad). Such a file is not imported again until it changes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { SourceChanged } from './source-texts.ts';
 
 /** Milliseconds within which a file that is still being written is expected to change again. */
@@ -25,8 +26,8 @@ export function isTransient(error: unknown): boolean {
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
 }
 
-export class HungLoad extends Error {
+export class HungLoad extends LoadRefusal {
   constructor(limitMs: number) {
-    super(`it did not finish loading within ${limitMs} ms: does a top-level await never end?`);
+    super('LOAD_TIMEOUT', `it did not finish loading within ${limitMs} ms: does a top-level await never end?`);
   }
 }

@@ -4,6 +4,7 @@
 // loaded file is never imported again. For a changed file, the supervisor starts new worker processes.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -167,7 +168,10 @@ export function createGroups({
   function refuseTwin(group: string): void {
     const twin = findTwin(group, listing());
     if (twin !== undefined)
-      throw new Error(`its operations would have the ids of those in ${twin}: rename one of the two`);
+      throw new LoadRefusal(
+        'INVALID_EXPORT',
+        `its operations would have the ids of those in ${twin}: rename one of the two`,
+      );
   }
 
   /** Makes a group answer requests. */
@@ -200,7 +204,7 @@ export function createGroups({
       const reason = skip.get(file);
       if (reason !== undefined) {
         files.skip(file, reason);
-        return { group, file, ok: false, error: reason };
+        return { group, file, ok: false, code: 'LOAD_CRASHED', error: reason };
       }
       onLoading(file);
       if (group === SERVICE) return loadService(file);
@@ -215,12 +219,12 @@ export function createGroups({
       loads.push(await load(SERVICE, serviceFile));
     } else if (needsService) {
       serviceState = { kind: 'broken' };
-      loads.push({ group: SERVICE, file: 'service.ts', ok: false, error: SERVICE_IS_GONE });
+      loads.push(refuseService('service.ts', SERVICE_IS_GONE));
     }
     const stray = await findStray();
     if (stray !== undefined) {
       serviceState = { kind: 'broken' };
-      loads.splice(0, loads.length, { group: SERVICE, file: stray.file, ok: false, error: stray.reason });
+      loads.splice(0, loads.length, refuseService(stray.file, stray.reason));
     }
     onService?.(serviceState);
     for (const file of names) {
@@ -263,6 +267,14 @@ export function createGroups({
     closure: files.closure,
   };
 }
+
+const refuseService = (file: string, error: string): GroupLoad => ({
+  group: SERVICE,
+  file,
+  ok: false,
+  code: 'INVALID_SERVICE_FILE',
+  error,
+});
 
 /** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
 function isGone(path: string): boolean {

@@ -34,7 +34,8 @@ export function createService(
     return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
     if (!(error instanceof DefinitionError)) throw error;
-    throw new ContractError(`${path}:${lineOfProperty(readSourceOrEmpty(path), error.property)}`, error.message);
+    const line = lineOfProperty(readSourceOrEmpty(path), error.property);
+    throw new ContractError(`${path}:${line}`, error.message, 'INVALID_SERVICE_FILE');
   }
 }
 

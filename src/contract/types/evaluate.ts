@@ -82,7 +82,7 @@ export function createEvaluator(): Evaluator {
       case 'name':
         return evaluateName(node, scope, fail);
       case 'unsupported':
-        return fail(`${node.form} is not understood`);
+        return fail(`${node.form} is not understood`, node.cure);
       case 'mistake':
         return fail(node.message, '');
     }

@@ -1,7 +1,6 @@
-// Reads the contract of one controller: the types of its operations. Each operation of the loaded class is looked up in
-// the source, and its type annotations are read. When an operation is not found in the source of a TypeScript file,
-// nothing would check its requests, so the file is refused. `contractWithoutSource` lists the exceptions. A level is
-// the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
+// Looks up each operation of the loaded class in the source of its controller. When an operation is not found in the
+// source of a TypeScript file, nothing would check its requests, so the file is refused. `contractWithoutSource` lists
+// the exceptions. Level 0 is the exported class or object, and level 1 is its parent.
 import { basename } from 'node:path';
 import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -195,10 +194,7 @@ function inSourceOrder(contracts: GroupContract['operations'], levels: readonly 
   return new Map([...contracts].sort(([a], [b]) => positionOf(a) - positionOf(b)));
 }
 
-/**
- * Returns a function that runs `read`, and turns its error into a ContractError: of a file that cannot be parsed, or of
- * an import that cannot be followed.
- */
+/** Returns a function that turns the errors of `read` into a ContractError. */
 function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () => T) => T {
   return (read) => {
     try {

@@ -1,5 +1,5 @@
-// Reads the contract of one operation from its signature: the types of its data, query, path and result. A controller
-// with an unsupported request type is refused, so that no operation is unchecked by mistake.
+// Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
+// is unchecked by mistake.
 import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
@@ -15,7 +15,6 @@ import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
 import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
-/** An operation of the loaded class or object. */
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;

@@ -1,5 +1,4 @@
-// Adds to a loaded handler group what comes from the types and comments of its source: the checks of requests and
-// results, and the contract, which the OpenAPI document and the commands show.
+// Adds to a loaded group what comes from its source: the checks of requests and results, and the contract.
 import type { RequestIds } from '../base/events.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';

@@ -1,6 +1,5 @@
-// The routes of a handler group, such as `GET {id}`. Refuses names that are invalid or contradict each other, and finds
-// the route that fits a request: its HTTP method and its path, which is a list of decoded segments. Patterns are
-// compared segment by segment, without regular expressions. base/route-name.ts has the grammar of a name.
+// The routes of a group, such as `GET {id}`. A name that is invalid, or that another one contradicts, refuses the file.
+// Patterns are compared segment by segment, without regular expressions. base/route-name.ts has the grammar of a name.
 import { METHODS } from '../base/builtins.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
@@ -153,7 +152,6 @@ export function fitRoute(routes: readonly GroupRoute[], verb: string, path: read
   return undefined;
 }
 
-/** Returns the HTTP methods that a path has a route for. */
 export function verbsOf(routes: readonly GroupRoute[], path: readonly string[]): Set<string> {
   const verbs = new Set<string>();
   for (const route of routes) if (fits(route, path)) verbs.add(route.verb);

@@ -33,7 +33,6 @@ export interface Operation {
   readonly settings: OperationSettings;
   /** How far up the method is declared: 0 for the class of the controller itself, 1 for its parent class, and so on. */
   readonly depth: number;
-  /** The guards of the group, or undefined when the group has none. */
   readonly guards: Guards | undefined;
   /** Checks a request by the types of the operation. `check` is undefined when there is nothing to check. */
   readonly check: RequestCheck | undefined;
@@ -41,15 +40,12 @@ export interface Operation {
   readonly facts: OperationFacts | undefined;
 }
 
-/**
- * The methods `_before` and `_after` of a controller or its parent classes. The methods run before and after each call.
- */
+/** `_before` and `_after` of a controller or its parent classes. */
 export interface Guards {
   readonly before: OperationMethod | undefined;
   readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
 }
 
-/** A handler group: the operations of one controller that has loaded. */
 export interface Group {
   readonly name: string;
   readonly controller: object;
@@ -64,7 +60,6 @@ export interface Group {
   readonly strictRoutes: readonly GroupRoute[] | undefined;
   /** Methods that look like operations but are not. Only commands and log hints use this list. */
   readonly unexposed: readonly Unexposed[];
-  /** The types and comments of the source. */
   readonly contract: GroupContract;
 }
 
@@ -75,19 +70,15 @@ export interface Unexposed {
   readonly method: unknown;
 }
 
-/** The class or object that a module exports, and whose methods are the operations of the group. */
 export interface Exported {
-  /** The class or the object itself. */
   readonly exported: object;
   /** The name of the export: `default`, or the name of the controller. */
   readonly exportName: string;
   /** The object, or the only instance of the class. */
   readonly controller: object;
-  /** Whether the controller is an instance of a class. */
   readonly isInstance: boolean;
   /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
-  /** All exports of the module, by name. */
   readonly moduleExports: Readonly<Record<string, unknown>>;
 }
 
@@ -183,7 +174,6 @@ function mayBeGroup(value: unknown): value is object {
 }
 
 interface SortedMembers {
-  /** The methods that are operations, by name. */
   readonly methods: Map<string, Pick<Operation, 'method' | 'depth'>>;
   readonly unexposed: Unexposed[];
 }
@@ -195,8 +185,6 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 }
 
 /**
- * Sorts the methods of a controller into operations and others.
- *
  * @param fields the fields of the instance. A field replaces a method of the same name: with a function that wraps the
  *   method, or with undefined, which removes an inherited operation
  */
@@ -239,7 +227,6 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
-/** Says whether a controller is an instance of a class. */
 function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');

@@ -9,11 +9,7 @@ import { SourceChanged } from './source-texts.ts';
 /** Milliseconds within which a file that is still being written is expected to change again. */
 const WRITE_PAUSE_MS = 200;
 
-/**
- * Says whether a file that did not load is still being written, which means that it has changed since its load began.
- *
- * @param earlierFingerprint the fingerprint of the file from before its load
- */
+/** @param earlierFingerprint the fingerprint of the file from before its load */
 export async function isBeingWritten(path: string, earlierFingerprint: string): Promise<boolean> {
   await sleep(WRITE_PAUSE_MS);
   return fingerprint(path) !== earlierFingerprint;

@@ -1,7 +1,6 @@
-// The handler groups of one process, by their name in URLs: `order` for `Order`. A handler group is the operations of
-// one controller. A loaded group is found in a Map. For any other name, the folder is examined (one `stat` when the
-// folder has not changed). A new file is then imported "in place", which means by a process that already serves. A
-// loaded file is never imported again. For a changed file, the supervisor starts new worker processes.
+// The groups of one process, by their name in URLs: `order` for `Order`. A loaded group is found in a Map. For another
+// name, the folder is examined (one `stat` when the folder has not changed), and a new file is imported. A loaded file
+// is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { LoadRefusal } from '../base/load-refusal.ts';
@@ -38,7 +37,6 @@ export interface LoadAllOptions {
   readonly onLoading: (file: string) => void;
 }
 
-/** The state of the service file (`service.ts`), which has the rules for all controllers of the folder. */
 export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }
@@ -75,7 +73,6 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   all(): Promise<readonly Group[]>;
   /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
   dispose(): Promise<void>;
-  /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
 
@@ -113,7 +110,7 @@ export function createGroups({
   const files = createFileLoader({ dir, loadTimeout, onFile });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
-  /** By the name of a tool (an operation that agents can call): the name of its group. */
+  /** By the name of a tool: the name of its group. */
   const toolOwners = new Map<string, string>();
   let serviceState: ServiceState = { kind: 'none' };
   const listing = createListing(dir, log);
@@ -174,7 +171,6 @@ export function createGroups({
       );
   }
 
-  /** Makes a group answer requests. */
   function publish(group: Group): Group {
     for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
     groupsByUrl.set(group.name, group);

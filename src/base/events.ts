@@ -1,5 +1,6 @@
 // Every log event with its facts, by level, so that a wrong event or fact is a type error. docs/OPERATING.md explains
 // each event, and a test compares both lists.
+import type { LoadErrorCode } from './load-refusal.ts';
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
@@ -17,6 +18,7 @@ export interface LoadFailureFacts {
   /** The name of the group, or `service` for the service file. */
   group: string;
   file: string;
+  code: LoadErrorCode | undefined;
   /** The reason, in one line. */
   error: string | undefined;
   /** The place of the mistake: `file:line`, or only the file. */

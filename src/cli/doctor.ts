@@ -145,8 +145,8 @@ function checkService({ inspection, settings: { dataDir } }: Installation, repor
       'it cannot be written, so a start without the service file would serve without its rules',
       dataDir,
     );
-  const { ok, error, at, path } = inspection.service;
-  if (!ok) report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
+  const { ok, code, error, at, path } = inspection.service;
+  if (!ok) report('wrong', `it does not load, so every request is a 500: ${error} (${code})`, at ?? path);
 }
 
 function canKeepMark(dataDir: string): boolean {
@@ -185,8 +185,8 @@ function reportUnchecked({ operations, path }: LoadedGroup, report: Report): voi
   }
 }
 
-function reportGroup({ group, ok, error, at, path, operations }: LoadedGroup, report: Report): void {
-  if (!ok) return report('wrong', `it does not load: ${error}`, at ?? path);
+function reportGroup({ group, ok, code, error, at, path, operations }: LoadedGroup, report: Report): void {
+  if (!ok) return report('wrong', `it does not load: ${error} (${code})`, at ?? path);
   if (operations.length === 0 && group !== SERVICE)
     report('warning', 'it has no operation, so every request to it fails', path);
 }

@@ -56,10 +56,13 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
   if (strictByService.length > 0)
     table.push('', `Strict because of ${service?.file}: ${strictByService.sort().join(', ')}`);
   return {
-    json: { routes, not_loadable: broken.map(({ group, path, error, at }) => ({ group, file: path, error, at })) },
+    json: {
+      routes,
+      not_loadable: broken.map(({ group, path: file, code, error, at }) => ({ group, file, code, error, at })),
+    },
     text: table.join('\n'),
     exitCode: broken.length === 0 ? 0 : 1,
-    warnings: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load: ${group.error}`),
+    warnings: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load: ${group.error} (${group.code})`),
   };
 }
 

@@ -1,5 +1,5 @@
-// The contract of a controller: the types of its operations, read from its source. The checks of requests, the output
-// of the commands and the OpenAPI document are made from the contract.
+// The declarations in the source of a controller, from which the checks of requests, the output of the commands and the
+// OpenAPI document are made.
 
 /**
  * A JSON Schema of draft 2020-12. A reference has the form `#/$defs/Name` and points into the `defs` of the group. The
@@ -27,7 +27,6 @@ type NumberKeyword =
   | ('minLength' | 'maxLength' | 'minItems' | 'maxItems')
   | ('minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum' | 'multipleOf');
 
-/** One kind of answer that an operation declares. */
 export interface ResultContract {
   /** The status: 201 for `Reply<201, …>`, and 200 for any result that is no `Reply`. */
   readonly status: number;
@@ -81,7 +80,6 @@ export interface OperationContract {
   readonly at?: string | undefined;
 }
 
-/** A group is one controller with its operations. */
 export interface GroupContract {
   readonly group: string;
   readonly summary?: string | undefined;
@@ -92,9 +90,7 @@ export interface GroupContract {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** The facts of an operation's contract that the load of its group needs. */
 export interface OperationFacts extends Pick<OperationContract, 'user' | 'uncheckedReason'> {
-  /** Whether the operation is found in the source. */
   readonly isFound: boolean;
   readonly hasDataSchema: boolean;
   readonly hasQuerySchema: boolean;

@@ -1,14 +1,11 @@
-// Writes the contract of an operation (the types that its source declares) in a few words, for the commands `routes`
-// and `doctor`: `data { name, email, age? }`.
+// Writes the contract of an operation in a few words, for `routes` and `doctor`: `data { name, email, age? }`.
 import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
 
 export interface ContractOutline {
   /** The checked parts, such as `data { name, age? }, query { dryRun? }`; empty when no part is checked. */
   readonly checked: string;
-  /** The `uncheckedReason` of the contract. */
   readonly unchecked?: string | undefined;
-  /** The `undocumentedReason` of the contract. */
   readonly undocumented?: string | undefined;
 }
 

@@ -1,7 +1,6 @@
-// Reads the contract of one controller: the types of its operations. Each operation of the loaded class is looked up in
-// the source, and its type annotations are read. When an operation is not found in the source of a TypeScript file,
-// nothing would check its requests, so the file is refused. `contractWithoutSource` lists the exceptions. A level is
-// the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
+// Looks up each operation of the loaded class in the source of its controller. When an operation is not found in the
+// source of a TypeScript file, nothing would check its requests, so the file is refused. `contractWithoutSource` lists
+// the exceptions. Level 0 is the exported class or object, and level 1 is its parent.
 import { basename } from 'node:path';
 import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -104,6 +103,7 @@ export function readGroup(
         place,
         `${name} ${reason}: write it, with a plain name, as a method of a class or an object that this file declares, ` +
           `or imports by name from the file that declares it; or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
+        'UNREAD_OPERATION',
       );
     };
     const level = hasSameClasses ? levels[depth] : undefined;
@@ -175,14 +175,15 @@ function refuseUnloadedMethod(path: string, level: Level | undefined, operations
   throw new ContractError(
     `${path}:${lineOf(level.scope.module.source, unloaded.at)}`,
     `${unloaded.name} was read as an operation, but the loaded class has none of that name`,
+    'UNREAD_OPERATION',
   );
 }
 
 /** Refuses a constraint tag, such as `@minimum`, on a class. Only properties and type aliases can have constraints. */
 function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
   const message = findUnreadConstraint(doc, isJavaScript(path));
-  if (message !== undefined)
-    throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, message);
+  const line = lineOf(module.source, module.source.indexOf(doc));
+  if (message !== undefined) throw new ContractError(`${path}:${line}`, message, 'TAG_WITHOUT_EFFECT');
 }
 
 /** Sorts the contracts by the place of their operations in the source. Operations without a place come last. */
@@ -193,22 +194,20 @@ function inSourceOrder(contracts: GroupContract['operations'], levels: readonly 
   return new Map([...contracts].sort(([a], [b]) => positionOf(a) - positionOf(b)));
 }
 
-/**
- * Returns a function that runs `read`, and turns its error into a ContractError: of a file that cannot be parsed, or of
- * an import that cannot be followed.
- */
+/** Returns a function that turns the errors of `read` into a ContractError. */
 function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () => T) => T {
   return (read) => {
     try {
       return read();
     } catch (error) {
       if (error instanceof Unsupported)
-        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`);
+        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`, error.code);
       if (!(error instanceof UnparsableFile)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(
         `${error.path}:${lineOf(error.source, error.offset)}`,
         `${error.message}${importer}: the types in this file cannot be read`,
+        'SYNTAX_ERROR',
       );
     }
   };

@@ -1,5 +1,5 @@
-// Reads the contract of one operation from its signature: the types of its data, query, path and result. A controller
-// with an unsupported request type is refused, so that no operation is unchecked by mistake.
+// Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
+// is unchecked by mistake.
 import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
@@ -15,7 +15,6 @@ import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
 import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
-/** An operation of the loaded class or object. */
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
@@ -52,7 +51,7 @@ export function readOperation(
   if (settings.unchecked === true) return { ...readWithoutRequest(), uncheckedReason: 'static operations says so' };
   const [data, params, ...others] = node.params.filter((param) => param.name !== 'this');
   if (method.isOverloaded)
-    throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
+    throw new ContractError(place, `${name} is overloaded: write only the signature that is meant`, 'UNREAD_OPERATION');
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
   refuseInferred(name, method, needsNoDataType(name, settings) ? [params] : [data, params], place);
   const typedRest = [data, params].find(
@@ -109,7 +108,7 @@ function describeWithoutRequest(
 function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const message = findUnreadConstraint(doc, isScript);
-    if (message !== undefined) throw new ContractError(place, `${name}: ${message}`);
+    if (message !== undefined) throw new ContractError(place, `${name}: ${message}`, 'TAG_WITHOUT_EFFECT');
   }
 }
 
@@ -130,7 +129,7 @@ function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schem
   const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !pathNames?.includes(field));
   if (uncaptured === undefined) return;
   const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
-  throw new ContractError(place, `${name}: ${reason}`);
+  throw new ContractError(place, `${name}: ${reason}`, 'INVALID_ROUTE');
 }
 
 function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
@@ -156,7 +155,7 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: O
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
     const cure = error.cure === '' ? '' : `; ${error.cure.replace('OPERATION', key)}`;
-    throw new ContractError(placeOf(path, offset, files), `${signature}: ${error.message}${cure}`);
+    throw new ContractError(placeOf(path, offset, files), `${signature}: ${error.message}${cure}`, error.code);
   }
 }
 

@@ -1,6 +1,5 @@
-// Reads the result type of `formatError`, for the OpenAPI document. A service file (`controllers/service.ts`) can have
-// this function, which writes the body of each error. No check uses the type, so a service with an unsupported type
-// loads. The document then has no schema of these bodies.
+// Reads the result type of `formatError` of the service file, for the OpenAPI document. No check uses the type, so a
+// service with an unsupported type loads. The document then has no schema of these bodies.
 import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';
@@ -13,13 +12,11 @@ import { resolve } from './types/shape.ts';
 export interface ErrorBody {
   /** The schema of an error's body; undefined when the result type is missing, unsupported, `unknown` or `any`. */
   readonly schema: Schema | undefined;
-  /** The schemas to which `schema` refers, by name. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
 const UNKNOWN_BODY: ErrorBody = { schema: undefined, defs: {} };
 
-/** @param path the path of the service file */
 export function readErrorBody(path: string, files: SourceFiles): ErrorBody {
   const evaluator = createEvaluator();
   try {

@@ -1,7 +1,6 @@
-// The entry to the folder `contract`. A contract is what the source of a controller declares: the types of its
-// operations, and their comments. From the contract, this file makes the check of each operation's requests.
-// When a controller loads, each check is compiled, so that a schema which does not compile refuses the controller.
-// A worker imports this file only when it loads its first controller, because the parser takes time to load.
+// The entry to the folder `contract`: from the source of a controller to the checks of its requests. Each check is
+// compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
+// when it loads its first controller, because the parser takes time to load.
 import { needsNoDataType, queryAsData } from './check/library.ts';
 import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
@@ -19,7 +18,6 @@ export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
-  /** By the operation's name. */
   readonly facts: ReadonlyMap<string, OperationFacts>;
   /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
@@ -30,7 +28,6 @@ export interface ContractWithChecks {
 export interface Reader {
   /** @throws ContractError */
   openController(controller: LoadedController): ControllerReader;
-  /** Reads the type of the error bodies that `formatError` of a service file returns. */
   readErrorBody(path: string): ErrorBody;
   /** Frees the parsed files, which controllers share. Called when the whole folder has been read. */
   release(): void;

@@ -1,6 +1,5 @@
-// Disposes of controllers that have `[Symbol.asyncDispose]` or `[Symbol.dispose]`, for example to close connections to
-// a database, and runs the function `close` of the service file (`service.ts`). worker/life.ts calls both functions
-// after the last request of the process.
+// Ends what controllers hold, such as connections to a database: by `[Symbol.asyncDispose]` or `[Symbol.dispose]`, and
+// then by `close` of the service file. worker/life.ts calls both after the last request of the process.
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Group } from './operations.ts';

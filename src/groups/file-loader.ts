@@ -1,7 +1,6 @@
-// Loads the controllers and the service file (`service.ts`) of a folder into this process, one file at a time:
+// Loads the files of a folder into this process, one at a time:
 // 1. module-loader.ts imports the file. source-texts.ts keeps the text that runs.
-// 2. The caller (registry.ts) builds a handler group, or the rules of the service, from the module. The `Reader` of
-//    contract/ gives the caller the types in the kept text.
+// 2. The caller (registry.ts) builds a group, or the rules of the service, from the module and the types in that text.
 // 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -34,7 +33,6 @@ export interface FileLoader {
   skip(file: string, reason: string): void;
   /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
-  /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
 
@@ -84,12 +82,12 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {
         const imported = modules.closure().map(({ path }) => path);
-        const { reason, dueTo, ...place } = await describeLoadError(error, realPath, imported);
+        const { reason, dueTo, ...codeAndPlace } = await describeLoadError(error, realPath, imported);
         if (dueTo !== undefined) modules.watch(dueTo);
         // The cause of a transient error can be gone soon, so such a failure is not remembered.
         if (!isTransient(error)) failures.set(file, { reason, earlierFingerprint });
         const hung = error instanceof HungLoad;
-        return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
+        return { load: { group, file, ok: false, error: reason, ...codeAndPlace, ...(hung ? { hung } : {}) } };
       }
     },
     brokenReason(file) {

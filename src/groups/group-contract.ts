@@ -1,5 +1,4 @@
-// Adds to a loaded handler group what comes from the types and comments of its source: the checks of requests and
-// results, and the contract, which the OpenAPI document and the commands show.
+// Adds to a loaded group what comes from its source: the checks of requests and results, and the contract.
 import type { RequestIds } from '../base/events.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
@@ -35,7 +34,8 @@ export function withContract(
 
 /** @throws ContractError with the place of the operation, or with the file when the source does not have it */
 export function refuseOperation({ contract }: Group, operation: string, problem: string, file: string): never {
-  throw new ContractError(contract.operations.get(operation)?.at ?? file, `${operation}: ${problem}`);
+  const place = contract.operations.get(operation)?.at ?? file;
+  throw new ContractError(place, `${operation}: ${problem}`, 'INVALID_SETTING');
 }
 
 export type ReportMismatch = (

@@ -1,5 +1,6 @@
-// The outcome of loading one controller file or the service file (`service.ts`), and the log lines of a failed load.
+// The outcome of a load, as workers report it to the supervisor, and the log lines of a failed load.
 import type { LoadFailureFacts } from '../base/events.ts';
+import type { LoadErrorCode } from '../base/load-refusal.ts';
 import type { Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 
@@ -8,6 +9,8 @@ export interface GroupLoad {
   /** The name of the file, relative to the folder. */
   readonly file: string;
   readonly ok: boolean;
+  /** Set, as `error` is, when the file did not load. */
+  readonly code?: LoadErrorCode;
   /** One line. */
   readonly error?: string;
   /** The place of the mistake: `file:line`, or only the file. */
@@ -22,7 +25,6 @@ export interface GroupLoad {
   readonly unchecked?: readonly string[];
   /** The number of the group's tools for agents (MCP), when it has any. */
   readonly tools?: number;
-  /** Whether the load exceeded its time limit. */
   readonly hung?: boolean;
   /** Whether subfolders hold groups. Only in the load of the service file. */
   readonly folders?: boolean;
@@ -35,7 +37,6 @@ export function logNotLoadable(log: Log, load: GroupLoad): void {
   else log.error('group-not-loadable', loadFailureFacts(load));
 }
 
-/** Returns the fields of a failed load that a log line has. */
-export function loadFailureFacts({ group, file, error, at, column }: GroupLoad): LoadFailureFacts {
-  return { group, file, error, at, column };
+export function loadFailureFacts({ group, file, code, error, at, column }: GroupLoad): LoadFailureFacts {
+  return { group, file, code, error, at, column };
 }

@@ -1,7 +1,7 @@
-// The routes of a handler group, such as `GET {id}`. Refuses names that are invalid or contradict each other, and finds
-// the route that fits a request: its HTTP method and its path, which is a list of decoded segments. Patterns are
-// compared segment by segment, without regular expressions. base/route-name.ts has the grammar of a name.
+// The routes of a group, such as `GET {id}`. A name that is invalid, or that another one contradicts, refuses the file.
+// Patterns are compared segment by segment, without regular expressions. base/route-name.ts has the grammar of a name.
 import { METHODS } from '../base/builtins.ts';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 
 export interface GroupRoute {
@@ -26,7 +26,7 @@ export interface RouteFit {
 export function parseRouteName(name: string): GroupRoute | undefined {
   const split = splitRouteName(name);
   const refuse = (reason: string): never => {
-    throw new Error(`${JSON.stringify(name)} is no route: ${reason}`);
+    throw new LoadRefusal('INVALID_ROUTE', `${JSON.stringify(name)} is no route: ${reason}`);
   };
   if (split === undefined) {
     // A name that begins with an HTTP method and a space is meant as a route. Any other name is not.
@@ -73,7 +73,10 @@ export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   for (const [verb, name] of VERB_OPERATIONS) {
     if (!allNames.has(verb) || !allNames.has(name)) continue;
     const cure = verb === 'HEAD' ? `rename index to 'GET'` : 'keep one of them';
-    throw new Error(`'${verb}' and ${name} are both the operation of ${verb} on the bare group: ${cure}`);
+    throw new LoadRefusal(
+      'INVALID_ROUTE',
+      `'${verb}' and ${name} are both the operation of ${verb} on the bare group: ${cure}`,
+    );
   }
   const routes = [...explicitRoutes, ...verbRoutes(allNames)].sort(compareRoutes);
   checkReachable(routes, allNames);
@@ -115,7 +118,8 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
     });
     if (takers.includes(`'${route.name}'`)) continue;
     const others = [...new Set(takers)];
-    throw new Error(
+    throw new LoadRefusal(
+      'INVALID_ROUTE',
       `route '${route.name}' can never be reached: ${others.join(' and ')} ${others.length > 1 ? 'take' : 'takes'} all of its paths`,
     );
   }
@@ -148,7 +152,6 @@ export function fitRoute(routes: readonly GroupRoute[], verb: string, path: read
   return undefined;
 }
 
-/** Returns the HTTP methods that a path has a route for. */
 export function verbsOf(routes: readonly GroupRoute[], path: readonly string[]): Set<string> {
   const verbs = new Set<string>();
   for (const route of routes) if (fits(route, path)) verbs.add(route.verb);

@@ -1,6 +1,5 @@
 // Logs files and methods that were probably meant to answer requests but do not: `userController.ts`, or a method
-// `find_all`. Without a hint, the author sees only a 404, or a 200 from the
-// operation `index`. A hint is logged once. A hint with a new text is logged again.
+// `find_all`. Without a hint, the author sees only a 404, or a 200 from the operation `index`. A hint is logged once.
 import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import type { GroupLoad } from './group-load.ts';
@@ -21,9 +20,6 @@ export function hintsOf(
   };
 }
 
-/**
- * Returns the operations that nothing checks, because their source was not found, unless they have `unchecked: true`.
- */
 function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[] {
   return Array.from(operations.values()).flatMap(({ name, settings, facts }) => {
     const reason = facts?.isFound === true || settings.unchecked === true ? undefined : facts?.uncheckedReason;
@@ -31,7 +27,6 @@ function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[
   });
 }
 
-/** Returns the methods that look like operations, and are none because of their form or their name. */
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   return unexposed.flatMap(({ name, reason }) => {
     const isName = OPERATION_NAME.test(name) || splitRouteName(name) !== undefined;
@@ -45,7 +40,7 @@ export interface Hints {
   report(loads: Iterable<GroupLoad>): void;
 }
 
-/** @param needsTools whether the setting MCP is on, which has no effect without a tool (an operation for agents) */
+/** @param needsTools whether the setting MCP is on, which has no effect without a tool */
 export function createHints(dir: string, log: Log, needsTools = false): Hints {
   let reportedKeys = new Set<string>();
   return {

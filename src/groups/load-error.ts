@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type LoadErrorCode, LoadRefusal } from '../base/load-refusal.ts';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { isOwnFile } from '../own-files.ts';
@@ -20,6 +21,7 @@ interface Place {
 }
 
 export interface LoadError extends Place {
+  readonly code: LoadErrorCode;
   readonly reason: string;
   /**
    * A file that is not imported but can be the cause, such as package.json. When it changes, the controller is loaded
@@ -43,14 +45,17 @@ export async function describeLoadError(
 
 async function describeSafely(error: unknown, file: string, imported: readonly string[]): Promise<LoadError> {
   try {
-    return await describe(error, file, imported);
+    const described = await describe(error, file, imported);
+    const isSyntaxError = described.reason.startsWith('SyntaxError');
+    const code = isSyntaxError ? 'SYNTAX_ERROR' : 'IMPORT_FAILED';
+    return { ...described, code: error instanceof LoadRefusal ? error.code : code };
   } catch {
     // For example, the name of the error is a symbol, or one of its fields is a getter that throws.
-    return { reason: 'it threw an error that cannot be described while loading' };
+    return { code: 'IMPORT_FAILED', reason: 'it threw an error that cannot be described while loading' };
   }
 }
 
-async function describe(error: unknown, file: string, imported: readonly string[]): Promise<LoadError> {
+async function describe(error: unknown, file: string, imported: readonly string[]): Promise<Omit<LoadError, 'code'>> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
   if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at, column: error.column };
   const stack = typeof error.stack === 'string' ? error.stack : '';

@@ -49,7 +49,6 @@ export interface ImportRecorder {
 }
 
 export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
-  /** The import closure, by path. */
   const fingerprints = new Map<string, string>();
   const record = (path: string): void => {
     const currentFingerprint = fingerprint(path);
@@ -103,7 +102,6 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
 }
 
 interface RecorderParts {
-  /** Adds a file to the import closure. */
   readonly record: (path: string) => void;
   readonly texts: SourceTexts;
   /**

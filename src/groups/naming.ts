@@ -1,7 +1,6 @@
-// The rules for the names of files in the controllers folder. Each controller file is a handler group:
-// `OrderController.ts` is the group `Order`. `service.ts` is the service file, with the rules for all controllers. If
-// the service file has `folders: true`, subfolders can hold controllers, too: `v2/OrderController.ts` is `v2/Order`.
-// This file does not read the service file.
+// The rules for the names of files in the controllers folder: `OrderController.ts` is the group `Order`, and
+// `v2/OrderController.ts` is `v2/Order`. This file does not read the service file. Its `folders: true` decides whether
+// subfolders serve.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
@@ -82,11 +81,7 @@ export function listFolders(dir: string): string[] {
   );
 }
 
-/**
- * Says whether the service file has `folders: true`.
- *
- * @param loads the loads of one worker, of which only that of the service file can have `folders`
- */
+/** @param loads the loads of one worker, of which only that of the service file can have `folders` */
 export function allowsFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
   return Array.from(loads).some(({ folders }) => folders === true);
 }

@@ -1,6 +1,5 @@
-// The new groups of one process, whose files came after the load of the folder. A new group is imported "in place",
-// which means by a process that already serves. It answers only when it is admitted: the supervisor decides that for a
-// worker (supervisor/may-serve.ts). In a process without a supervisor, each new group that loads is admitted.
+// Groups whose files came after the load of the folder. A process that already serves imports them. A new group answers
+// only when the supervisor admits it (supervisor/may-serve.ts), or at once in a process without a supervisor.
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -43,11 +42,8 @@ export interface NewGroupsOptions {
   readonly log: Log;
   /** Asks whether a group may answer. `admitted` means that `importNew` and `publishNew` were called before. */
   readonly admit?: ((group: string, patience: Patience) => Promise<Admission>) | undefined;
-  /** Called before a group is imported. */
   readonly onImporting?: ((file: string) => void) | undefined;
-  /** Returns the name of the file of a group that can serve. */
   readonly fileOf: (group: string) => string | undefined;
-  /** Returns a group that answers. */
   readonly published: (group: string) => Group | undefined;
   /** Returns why a file does not load; undefined when it was not tried, or has changed since. */
   readonly brokenReason: (file: string) => string | undefined;
@@ -68,7 +64,6 @@ const REJECTED =
 
 export function createNewGroups(options: NewGroupsOptions): NewGroups {
   const { dir, log, admit = importAndPublish, onImporting, fileOf, published, brokenReason, loadOne } = options;
-  /** The imports that are under way. */
   const pendingImports = new Map<string, Promise<GroupLoad | undefined>>();
   /** The groups that do not answer yet, or did not load. */
   const outcomes = new Map<string, GroupOutcome>();
@@ -118,7 +113,8 @@ export function createNewGroups(options: NewGroupsOptions): NewGroups {
   async function loadUnlessStray(group: string, file: string): Promise<GroupOutcome> {
     const stray = await options.findStray();
     if (stray === undefined) return loadOne(group, file);
-    return { load: { group, file, ok: false, error: `${stray.file}: ${stray.reason}` } };
+    const error = `${stray.file}: ${stray.reason}`;
+    return { load: { group, file, ok: false, code: 'INVALID_SERVICE_FILE', error } };
   }
 
   function publishNew(group: string): void {

@@ -3,6 +3,7 @@
 // operation. The effects of a setting are not in this file.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject } from 'node:util/types';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { isBoolean, isNonEmptyText, isPlainObject } from '../base/values.ts';
 import type { OperationSettings } from '../controller/operations.ts';
@@ -89,11 +90,11 @@ export function readSettings(
 
 function readDeclared(value: unknown, isOperation: (name: string) => boolean): DeclaredSettings {
   if (!isPlainObject(value))
-    throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
+    refuse('static operations: it must be a plain object, with the name of an operation for each key');
   const operations = entriesOf(value, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
     const prefix = `static operations: ${JSON.stringify(name)}`;
-    if (name !== '*' && !isOperation(name)) throw new Error(`${prefix} names no operation`);
-    if (!isPlainObject(settings)) throw new Error(`${prefix} must be a plain object`);
+    if (name !== '*' && !isOperation(name)) refuse(`${prefix} names no operation`);
+    if (!isPlainObject(settings)) refuse(`${prefix} must be a plain object`);
     const values = entriesOf(settings, `${prefix}:`).map(([property, propertyValue]) => [
       property,
       readValue(property, propertyValue, prefix),
@@ -105,10 +106,10 @@ function readDeclared(value: unknown, isOperation: (name: string) => boolean): D
 
 function readValue(property: string, value: unknown, prefix: string): unknown {
   if (!Object.hasOwn(PROPERTIES, property))
-    throw new Error(`${prefix} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
+    refuse(`${prefix} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
   const [isValid, expected] = PROPERTIES[property as keyof OperationSettings];
   const copy = copyOf(value, `${prefix}: ${property}:`);
-  if (!isValid(copy)) throw new Error(`${prefix}: ${property} must be ${expected}`);
+  if (!isValid(copy)) refuse(`${prefix}: ${property} must be ${expected}`);
   return copy;
 }
 
@@ -131,11 +132,11 @@ function entriesOf(object: object, prefix: string): [string, unknown][] {
     const label = `${prefix} ${prefix.endsWith('operations:') && typeof key === 'string' ? JSON.stringify(key) : String(key)}`;
     if (typeof key === 'symbol') {
       if (key === Symbol.toStringTag && isModuleNamespaceObject(object)) return [];
-      throw new Error(`${label} is a symbol, which names nothing`);
+      refuse(`${label} is a symbol, which names nothing`);
     }
-    if (get !== undefined || set !== undefined) throw new Error(`${label} is an accessor: write the value itself`);
-    if (!enumerable) throw new Error(`${label} is not enumerable: write it into the object`);
-    if (value === undefined) throw new Error(`${label} is undefined: leave it out`);
+    if (get !== undefined || set !== undefined) refuse(`${label} is an accessor: write the value itself`);
+    if (!enumerable) refuse(`${label} is not enumerable: write it into the object`);
+    if (value === undefined) refuse(`${label} is undefined: leave it out`);
     return [[key, value]];
   });
   if (!isModuleNamespaceObject(object)) Object.freeze(object);
@@ -145,13 +146,17 @@ function entriesOf(object: object, prefix: string): [string, unknown][] {
 function checkCombination(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
   // A body that is not a stream becomes one string.
   if (bodyLimit !== undefined && bodyLimit > constants.MAX_STRING_LENGTH && body !== 'stream')
-    throw new Error(
+    refuse(
       `static operations: ${JSON.stringify(name)}: a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`,
     );
   if (accepts !== undefined && isSchema(body))
-    throw new Error(
+    refuse(
       `static operations: ${JSON.stringify(name)}: what accepts lets in is a Blob, which no schema of a body checks`,
     );
+}
+
+function refuse(message: string): never {
+  throw new LoadRefusal('INVALID_SETTING', message);
 }
 
 function wholeNumberBetween(min: number, max = Number.MAX_SAFE_INTEGER) {

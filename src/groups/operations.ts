@@ -1,6 +1,7 @@
 // Finds the operations of a controller: the methods of the exported class or object that answer requests. The list is
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -33,7 +34,6 @@ export interface Operation {
   readonly settings: OperationSettings;
   /** How far up the method is declared: 0 for the class of the controller itself, 1 for its parent class, and so on. */
   readonly depth: number;
-  /** The guards of the group, or undefined when the group has none. */
   readonly guards: Guards | undefined;
   /** Checks a request by the types of the operation. `check` is undefined when there is nothing to check. */
   readonly check: RequestCheck | undefined;
@@ -41,7 +41,6 @@ export interface Operation {
   readonly facts: OperationFacts | undefined;
 }
 
-/** A handler group: the operations of one controller that has loaded. */
 export interface Group {
   readonly name: string;
   readonly controller: object;
@@ -56,7 +55,6 @@ export interface Group {
   readonly strictRoutes: readonly GroupRoute[] | undefined;
   /** Methods that look like operations but are not. Only commands and log hints use this list. */
   readonly unexposed: readonly Unexposed[];
-  /** The types and comments of the source. */
   readonly contract: GroupContract;
 }
 
@@ -76,12 +74,16 @@ export interface Unexposed {
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const groupExport = findExport(`${name}Controller`, module);
   if (groupExport === undefined) {
-    throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
+      `it exports no group: export a class or an object, as default or as ${name}Controller`,
+    );
   }
   const { exported, exportName, moduleExports } = groupExport;
   const controller: object = isClass(exported) ? new exported() : exported;
   if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
-    throw new Error(
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
       'its constructor returns another object, for which neither the settings nor the guards of the class hold',
     );
   const isInstance = isMadeByClass(controller);
@@ -93,7 +95,8 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     holder = Object.getPrototypeOf(holder);
   }
   if ([controller, ...levels.map(({ holder }) => holder)].some(isProxy))
-    throw new Error(
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
       'it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself',
     );
   return { exported, exportName, controller, isInstance, levels, moduleExports };
@@ -154,7 +157,6 @@ function mayBeGroup(value: unknown): value is object {
 }
 
 interface SortedMembers {
-  /** The methods that are operations, by name. */
   readonly methods: Map<string, Pick<Operation, 'method' | 'depth'>>;
   readonly unexposed: Unexposed[];
 }
@@ -166,8 +168,6 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 }
 
 /**
- * Sorts the methods of a controller into operations and others.
- *
  * @param fields the fields of the instance. A field replaces a method of the same name: with a function that wraps the
  *   method, or with undefined, which removes an inherited operation
  */
@@ -210,7 +210,6 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
-/** Says whether a controller is an instance of a class. */
 function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');

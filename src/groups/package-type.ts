@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 
 export interface PackageType {
-  /** The path of the package.json. */
   readonly path: string;
   /** The field `type`, or undefined when it is missing or no text. */
   readonly type: string | undefined;

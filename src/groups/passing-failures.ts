@@ -3,16 +3,13 @@
 // - The import takes too long (HungLoad). Such a file is not imported again until it changes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { SourceChanged } from './source-texts.ts';
 
 /** Milliseconds within which a file that is still being written is expected to change again. */
 const WRITE_PAUSE_MS = 200;
 
-/**
- * Says whether a file that did not load is still being written, which means that it has changed since its load began.
- *
- * @param earlierFingerprint the fingerprint of the file from before its load
- */
+/** @param earlierFingerprint the fingerprint of the file from before its load */
 export async function isBeingWritten(path: string, earlierFingerprint: string): Promise<boolean> {
   await sleep(WRITE_PAUSE_MS);
   return fingerprint(path) !== earlierFingerprint;
@@ -25,8 +22,8 @@ export function isTransient(error: unknown): boolean {
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
 }
 
-export class HungLoad extends Error {
+export class HungLoad extends LoadRefusal {
   constructor(limitMs: number) {
-    super(`it did not finish loading within ${limitMs} ms: does a top-level await never end?`);
+    super('LOAD_TIMEOUT', `it did not finish loading within ${limitMs} ms: does a top-level await never end?`);
   }
 }

@@ -2,6 +2,7 @@
 // `_after`, which run before and after each operation. A file does not load when one of these three members has a wrong
 // form, or when the name of another member is nearly one of the three. Otherwise a protection would be lost silently.
 // operation-settings.ts reads the settings.
+import { LoadRefusal } from '../base/load-refusal.ts';
 import { isNear, lettersOf } from '../base/near.ts';
 import { isClass, isPlainFunction } from '../base/values.ts';
 import type { Exported, Guards } from './exported.ts';
@@ -59,13 +60,13 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
   for (const member of [...members, ...exportMembers]) {
     const problem = problemOf(member);
     const prefix = member.holderKind === 'static' ? 'static ' : '';
-    if (problem !== undefined) throw new Error(`${prefix}${String(member.key)} ${problem}`);
+    if (problem !== undefined) throw new LoadRefusal('INVALID_GUARD', `${prefix}${String(member.key)} ${problem}`);
   }
   for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
   const [before, after] = ['_before', '_after'].map((guard) => {
     const [nearest, ...others] = members.filter(({ name }) => name === guard);
     if (isInstance && nearest?.holderKind === 'field' && others.length > 0)
-      throw new Error(`${guard} is a field and a method: keep one of them`);
+      throw new LoadRefusal('INVALID_GUARD', `${guard} is a field and a method: keep one of them`);
     return nearest?.value;
   }) as [Guards['before'], Guards['after']];
   return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
@@ -151,7 +152,10 @@ function checkPrivateNames(text: string, cure: string): void {
   )) {
     if (text.match(new RegExp(`#${name}\\b`, 'g'))?.length !== 1) continue;
     const guard = guardMeantBy(name);
-    throw new Error(`#${name} is used nowhere: ${guard === undefined ? cure : methodCure(guard)}`);
+    throw new LoadRefusal(
+      'INVALID_GUARD',
+      `#${name} is used nowhere: ${guard === undefined ? cure : methodCure(guard)}`,
+    );
   }
 }
 

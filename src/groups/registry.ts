@@ -1,9 +1,9 @@
-// The handler groups of one process, by their name in URLs: `order` for `Order`. A handler group is the operations of
-// one controller. A loaded group is found in a Map. For any other name, the folder is examined (one `stat` when the
-// folder has not changed). A new file is then imported "in place", which means by a process that already serves. A
-// loaded file is never imported again. For a changed file, the supervisor starts new worker processes.
+// The groups of one process, by their name in URLs: `order` for `Order`. A loaded group is found in a Map. For another
+// name, the folder is examined (one `stat` when the folder has not changed), and a new file is imported. A loaded file
+// is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { LoadRefusal } from '../base/load-refusal.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -37,7 +37,6 @@ export interface LoadAllOptions {
   readonly onLoading: (file: string) => void;
 }
 
-/** The state of the service file (`service.ts`), which has the rules for all controllers of the folder. */
 export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }
@@ -74,7 +73,6 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   all(): Promise<readonly Group[]>;
   /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
   dispose(): Promise<void>;
-  /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
 
@@ -112,7 +110,7 @@ export function createGroups({
   const files = createFileLoader({ dir, loadTimeout, onFile });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
-  /** By the name of a tool (an operation that agents can call): the name of its group. */
+  /** By the name of a tool: the name of its group. */
   const toolOwners = new Map<string, string>();
   let serviceState: ServiceState = { kind: 'none' };
   const listing = createListing(dir, log);
@@ -167,10 +165,12 @@ export function createGroups({
   function refuseTwin(group: string): void {
     const twin = findTwin(group, listing());
     if (twin !== undefined)
-      throw new Error(`its operations would have the ids of those in ${twin}: rename one of the two`);
+      throw new LoadRefusal(
+        'INVALID_EXPORT',
+        `its operations would have the ids of those in ${twin}: rename one of the two`,
+      );
   }
 
-  /** Makes a group answer requests. */
   function publish(group: Group): Group {
     for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
     groupsByUrl.set(group.name, group);
@@ -200,7 +200,7 @@ export function createGroups({
       const reason = skip.get(file);
       if (reason !== undefined) {
         files.skip(file, reason);
-        return { group, file, ok: false, error: reason };
+        return { group, file, ok: false, code: 'LOAD_CRASHED', error: reason };
       }
       onLoading(file);
       if (group === SERVICE) return loadService(file);
@@ -215,12 +215,12 @@ export function createGroups({
       loads.push(await load(SERVICE, serviceFile));
     } else if (needsService) {
       serviceState = { kind: 'broken' };
-      loads.push({ group: SERVICE, file: 'service.ts', ok: false, error: SERVICE_IS_GONE });
+      loads.push(refuseService('service.ts', SERVICE_IS_GONE));
     }
     const stray = await findStray();
     if (stray !== undefined) {
       serviceState = { kind: 'broken' };
-      loads.splice(0, loads.length, { group: SERVICE, file: stray.file, ok: false, error: stray.reason });
+      loads.splice(0, loads.length, refuseService(stray.file, stray.reason));
     }
     onService?.(serviceState);
     for (const file of names) {
@@ -263,6 +263,14 @@ export function createGroups({
     closure: files.closure,
   };
 }
+
+const refuseService = (file: string, error: string): GroupLoad => ({
+  group: SERVICE,
+  file,
+  ok: false,
+  code: 'INVALID_SERVICE_FILE',
+  error,
+});
 
 /** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
 function isGone(path: string): boolean {

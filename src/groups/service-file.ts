@@ -1,5 +1,5 @@
-// Turns the module of the service file (`service.ts`, the rules for all controllers of a folder) into the definition
-// that a worker applies. service/definition.ts checks the content of a definition.
+// Turns the module of the service file into the definition that a worker applies. service/definition.ts checks the
+// content of a definition.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -7,7 +7,6 @@ import type { ErrorBody } from '../contract/read-service.ts';
 import { DefinitionError, isServiceProperty, readDefinition, type ServiceDefinition } from '../service/definition.ts';
 
 export interface LoadedService extends ServiceDefinition {
-  /** The file's name in the folder. */
   readonly file: string;
   readonly errorBody: ErrorBody;
 }
@@ -34,7 +33,8 @@ export function createService(
     return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
     if (!(error instanceof DefinitionError)) throw error;
-    throw new ContractError(`${path}:${lineOfProperty(readSourceOrEmpty(path), error.property)}`, error.message);
+    const line = lineOfProperty(readSourceOrEmpty(path), error.property);
+    throw new ContractError(`${path}:${line}`, error.message, 'INVALID_SERVICE_FILE');
   }
 }
 

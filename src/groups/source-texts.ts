@@ -1,6 +1,6 @@
-// The source texts of the modules that this process runs. The checks of requests are made from the types in a source,
-// so the types must come from the same text as the code that runs. Some versions of Node hand over the text that they
-// load. For other versions, the text of the file from before the import is used, if the file still has this text.
+// The source texts of the modules that this process runs. Checks are made from the types in a source, so the types must
+// come from the same text as the code. Some versions of Node hand over the text that they load. For other versions, the
+// text of the file from before the import is used, if the file still has this text.
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE_FILE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';

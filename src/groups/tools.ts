@@ -1,5 +1,5 @@
-// The tools of a handler group: the operations that agents can call (by MCP), and their names. Two tools with the same
-// name are an error. Otherwise a call could reach another operation than the one whose description the model has read.
+// The names of a group's tools. Two tools with the same name are an error. Otherwise a call could reach another
+// operation than the one whose description the model has read.
 import { urlNameOf } from '../base/page-name.ts';
 import { operationIdOf } from '../base/route-name.ts';
 import { refuseOperation } from './group-contract.ts';
@@ -8,7 +8,6 @@ import type { Group, Operation } from './operations.ts';
 
 type ToolGroup = Pick<Group, 'name' | 'operations'>;
 
-/** Returns the operations by tool name. */
 export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
   const tools = new Map<string, Operation>();
   for (const operation of operations.values()) {

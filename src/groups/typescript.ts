@@ -13,7 +13,6 @@ export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   }
 }
 
-/** The functions to call for each file that `tsx` loads in this process. */
 const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 

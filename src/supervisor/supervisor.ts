@@ -189,7 +189,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (group === undefined) return;
     quarantine.add(file, reason, watch.takeSnapshot());
     for (const other of pool.all()) other.send({ kind: 'skip', file, reason });
-    const load = { group, file, ok: false, error: reason };
+    const load: GroupLoad = { group, file, ok: false, code: 'LOAD_CRASHED', error: reason };
     onImportReported(worker, load, []);
     logNotLoadable(log, load);
   }

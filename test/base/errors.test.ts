@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { CATALOGUE, HttpError, isHttpError, refusal } from '../../src/base/errors.ts';
+import { LOAD_ERROR_CODES } from '../../src/base/load-refusal.ts';
 
 test('docs/ERRORS.md documents every code with its status, and no other', () => {
   const text = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8');
@@ -14,6 +15,12 @@ test('docs/ERRORS.md documents every code with its status, and no other', () => 
     .map(([code, { status }]) => `${code} ${status}`)
     .sort();
   assert.deepEqual(documented, known);
+});
+
+test('docs/ERRORS.md documents every code of a file that does not load, and no other', () => {
+  const text = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8');
+  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| [A-Z]/gm), ([, code]) => code);
+  assert.deepEqual(documented.sort(), [...LOAD_ERROR_CODES].sort());
 });
 
 describe('HttpError', () => {

@@ -18,7 +18,14 @@ cycle.self = cycle;
 describe('a log', () => {
   it('accepts only the events of a level with their facts, and the compiler refuses all others', () => {
     const log = createLog({ level: 'silent', sink: { write() {} } });
-    const load = { group: 'User', file: 'UserController.ts', error: 'e', at: undefined, column: undefined };
+    const load = {
+      group: 'User',
+      file: 'UserController.ts',
+      code: undefined,
+      error: 'e',
+      at: undefined,
+      column: undefined,
+    };
     log.error('group-not-loadable', load);
     log.error('group-not-loadable', { ...load, error: undefined });
     // @ts-expect-error: no such event

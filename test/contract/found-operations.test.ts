@@ -174,7 +174,6 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "import * as h from './HERE/a.ts';\nexport default { created: h.create };\n// a.ts\n%U%export function create(data: User) { return data; }",
       'a function with a non-null assertion':
         '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
-      'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
       'a key from a constant object':
         "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
       'an imported constant as a key':
@@ -212,6 +211,7 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   checked: {
     ts: {
+      'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
       'a literal type, beside a call of the operation':
         "export default class A { index() { return this.created('yes'); } created(data: 'yes') { return data; } }",
       'a method that the constructor binds':
@@ -333,6 +333,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
       'an untyped method of an object': '%U%export default { created(data) { return data; } };',
     },
     js: {
+      'a frozen object': 'export default Object.freeze({ created(data) { return data; } });',
+      'an instance': 'class A { created(data) { return data; } }\nexport default new A();',
       'a function from a TypeScript file':
         "import * as b from './HERE/b.ts';\nexport default { created: b.create };\n// b.ts\n%U%export const create = (data: User) => data;",
       'a method with JSDoc':

@@ -155,9 +155,9 @@ describe('the server refuses a controller file with', () => {
     [
       'the type of a module',
       operation("{ a: typeof import('./types.ts') }"),
-      /a type in import\(…\) is not read: import it by name, at the top of the file$/,
+      /a type in import\(…\) is not understood; import it by name, at the top of the file$/,
     ],
-    ['a type in import(…)', operation("import('./types.ts').Order"), /a type in import\(…\) is not read/],
+    ['a type in import(…)', operation("import('./types.ts').Order"), /a type in import\(…\) is not understood/],
     [
       'a type of a namespace',
       operation('Shop.Order', 'namespace Shop { export interface Order { a: string } }'),

@@ -182,7 +182,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       { created: 'data { a }', red: 'data { b }' },
     ],
     'an object with a type assertion': [
-      'export default { created(data: { a: string }) { return data; } } as { created(data: { a: string }): unknown };',
+      'export default ({ created(data: { a: string }) { return data; } }) as { created(data: { a: string }): unknown };',
       { created: 'data { a }' },
     ],
     'an object with satisfies': [

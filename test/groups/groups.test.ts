@@ -293,7 +293,9 @@ describe('a file that does not load', () => {
       skip: new Map([['XController.mjs', 'it ended a worker']]),
       onLoading: () => assert.fail('the skipped file is loading'),
     });
-    assert.deepEqual(loads, [{ group: 'X', file: 'XController.mjs', ok: false, error: 'it ended a worker' }]);
+    assert.deepEqual(loads, [
+      { group: 'X', file: 'XController.mjs', ok: false, code: 'LOAD_CRASHED', error: 'it ended a worker' },
+    ]);
     assert.throws(() => groups.find('x'));
     assert.equal((globalThis as { touchedByGroupsTest?: boolean }).touchedByGroupsTest, undefined);
   });

@@ -1,8 +1,5 @@
-// Compiles a JSON Schema (draft 2020-12) into a check. Only the keywords that schema.ts writes are supported. A check
-// collects the mistakes of a value, and returns the value as its type says:
-// - `"7"` from a query becomes the number 7.
-// - The text of a date becomes a `Date`.
-// - An object loses the fields that its type does not declare.
+// Compiles a JSON Schema into a check, by the keywords that schema.ts writes. A check collects the mistakes of a value,
+// and returns the value as its type says: `"7"` from a query becomes 7, and an object loses its undeclared fields.
 // A check never changes the value itself, because the check of a union gives one value to the checks of several parts.
 
 import type { Schema } from '../contract.ts';

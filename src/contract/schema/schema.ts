@@ -1,5 +1,5 @@
-// Writes a shape (the meaning of a type, types/shape.ts) as JSON Schema 2020-12. A named type becomes an entry of
-// `$defs`, so a recursive type has a finite schema.
+// Writes a shape as JSON Schema 2020-12. A named type becomes an entry of `$defs`, so a recursive type has a finite
+// schema.
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';

@@ -10,7 +10,6 @@ export interface Tag {
 }
 
 export interface DocComment {
-  /** The text before the first tag. */
   readonly text: string;
   readonly tags: readonly Tag[];
 }

@@ -17,7 +17,6 @@ export interface ImportedFiles {
   resolve(importer: string, specifier: string): string | undefined;
   /** Watches a path, even when no file exists there yet. A change loads the controller again. */
   watch(path: string): void;
-  /** Returns the paths of all own files that the process has imported. */
   imported(): Iterable<string>;
 }
 

@@ -105,7 +105,6 @@ function parsePropertyValue(c: Cursor, end: number, member: Pick<Member, 'name' 
   return value;
 }
 
-/** Parses a function from its type parameters or parameters up to its body. */
 export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }

@@ -146,7 +146,7 @@ function parseImportType(c: Cursor, at: number): TypeNode {
   c.index = c.closingIndex('(') + 1;
   c.parseDottedName('');
   parseTypeArgs(c);
-  return { kind: 'mistake', message: 'a type in import(…) is not read: import it by name, at the top of the file', at };
+  return { kind: 'unsupported', form: 'a type in import(…)', cure: 'import it by name, at the top of the file', at };
 }
 
 function parseTemplate(c: Cursor, at: number): TypeNode {

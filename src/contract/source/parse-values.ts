@@ -49,16 +49,24 @@ function isValueEnd(c: Cursor, end: number): boolean {
 function parseSupportedValue(c: Cursor, end: number): ValueNode | undefined {
   const functionNode = parseFunctionValue(c, end);
   if (functionNode !== undefined) return functionNode;
+  if (c.is('(')) return parseParenthesized(c);
   if (c.is('{')) return parseObject(c);
   if (!c.isName()) return undefined;
   const name = c.expectName();
   if (name !== 'defineService') return { kind: 'reference', name };
   // `defineService` keeps the functions of its argument.
   parseTypeArgs(c);
-  c.expect('(');
-  const value = c.is('{') ? parseObject(c) : undefined;
+  return parseParenthesized(c);
+}
+
+/** Parses `(value)`, and also `(value,)`, the argument of a call. Returns undefined for `(a, b)`. */
+function parseParenthesized(c: Cursor): ValueNode | undefined {
+  const end = c.closingIndex('(');
+  c.index++;
+  const value = parseValue(c, end);
   c.accept(',');
-  c.expect(')');
+  if (c.index !== end) return undefined;
+  c.index++;
   return value;
 }
 

@@ -27,6 +27,11 @@ export class Unsupported extends Error {
     this.at = at;
     this.cure = cure;
   }
+
+  /** Only the message about a tag has its advice already. */
+  get code(): 'TAG_WITHOUT_EFFECT' | 'UNREAD_TYPE' {
+    return this.cure === '' ? 'TAG_WITHOUT_EFFECT' : 'UNREAD_TYPE';
+  }
 }
 
 /** Thrown when a type is needed to evaluate itself, as in `type A = keyof A`. */

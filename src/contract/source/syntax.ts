@@ -23,8 +23,8 @@ export type TypeNode = { readonly at: number } & (
       readonly optionalSign: string;
     }
   /** A type that is not read, such as `a conditional type`. It is an error only when a request needs the type. */
-  | { readonly kind: 'unsupported'; readonly form: string }
-  /** A type that is refused with a message of its own, such as one with a tag that has no effect. */
+  | { readonly kind: 'unsupported'; readonly form: string; readonly cure?: string }
+  /** A type with a tag or a decorator that would have no effect. The message says what to write instead. */
   | { readonly kind: 'mistake'; readonly message: string }
 );
 

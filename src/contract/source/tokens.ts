@@ -6,7 +6,6 @@ import { SourceError } from './source-error.ts';
 export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4, regex: 5, end: 6 } as const;
 
 export interface Token {
-  /** One of the values of `Kind`. */
   readonly kind: number;
   /**
    * The text in the source, except for templates. A template without `${}` is one token with the text '`'. In any other

@@ -1,6 +1,5 @@
-// Evaluates a type of the syntax tree to a shape, which is the meaning of the type (shape.ts). The error of an
-// unsupported type has the place of the type in its file. look-up.ts finds the types that names mean, members.ts
-// evaluates the fields of objects, and utility-types.ts computes `Partial`, `Pick` and similar types.
+// Evaluates a type of the syntax tree to a shape. The error of an unsupported type has its place. look-up.ts finds the
+// types that names mean, members.ts evaluates the fields of objects, and utility-types.ts computes `Partial` and such.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
@@ -82,7 +81,7 @@ export function createEvaluator(): Evaluator {
       case 'name':
         return evaluateName(node, scope, fail);
       case 'unsupported':
-        return fail(`${node.form} is not understood`);
+        return fail(`${node.form} is not understood`, node.cure);
       case 'mistake':
         return fail(node.message, '');
     }

@@ -6,9 +6,8 @@ export const LIMITS = {
   mistakes: 50,
   /** Maximum depth at which the values of a recursive type are nested. */
   depth: 100,
-  /** Maximum number of fields of one object. */
   properties: 10_000,
-  /** Maximum number of attempts to match a part of a union. */
+  /** Attempts to match a part of a union. */
   tries: 200_000,
   /** Maximum number of estimated steps of one regular expression on one text (pattern.ts). */
   patternSteps: 300_000,

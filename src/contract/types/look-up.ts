@@ -1,5 +1,5 @@
-// Looks up the names of types and values across own files (files outside `node_modules`). A file declares a name,
-// imports it, or re-exports it from another file. This file also reads the literals of constants and enums.
+// Looks up the names of types and values across own files (files outside `node_modules`), and reads the literals of
+// constants and enums. Types are followed through re-exports, and values are not.
 import { isBuiltin } from 'node:module';
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
@@ -102,10 +102,9 @@ function addExport(name: string, { path }: Scope, seen: ExportSet): boolean {
   return seen.add(`${path} ${name}`).size > size;
 }
 
-/** The meaning of a value's name; undefined when no own file declares the name. */
 export type FoundValue = { readonly declaration: Declaration; readonly scope: Scope } | 'package' | undefined;
 
-/** Finds a value that the file declares, or imports by name from the file that declares it. */
+/** Finds a value that the file declares, or imports by name from the file that declares it; else undefined. */
 export function findValue(name: string, scope: Scope): FoundValue {
   const [declaration] = findDeclarations(name, scope, isValue);
   if (declaration !== undefined) return { declaration, scope: { ...scope, typeParams: NO_TYPE_PARAMS } };

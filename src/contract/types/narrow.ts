@@ -1,5 +1,4 @@
-// Narrows shapes (the meanings of types, shape.ts): by `A & B`, and by the constraints of a doc comment, such as
-// `@minimum 1`.
+// Narrows shapes: by `A & B`, and by the constraints of a doc comment, such as `@minimum 1`.
 import { CONSTRAINTS, type ConstrainedKind } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';

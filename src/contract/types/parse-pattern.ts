@@ -5,7 +5,6 @@ export type Sequence = readonly Part[];
 export interface Part {
   /** A character, an escape or a class, as written; empty for a group. */
   readonly atom: string;
-  /** The alternatives of a group. */
   readonly alternatives: readonly Sequence[];
   /** Maximum number of rounds of a variable repetition, or 0 for a part that is not repeated. */
   readonly maxRounds: number;

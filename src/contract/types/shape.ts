@@ -1,7 +1,6 @@
 // A shape is the meaning of a type: its names have been looked up, and `Partial<T>` or `A & B` have been computed. The
 // types in the source are evaluated to shapes, and shapes are written as JSON Schema. A named shape is evaluated only
 // when it is first needed, so the evaluation of a recursive type ends.
-
 import { type CircularType, Unsupported } from '../source/source-error.ts';
 
 /** The constraints of a shape, as keywords of JSON Schema: `{ minLength: 1 }`. */

@@ -84,13 +84,13 @@ function allTests() {
 function filesOf(path) {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)
-    .filter((name) => /\.(?:test|slow)\.ts$/.test(name))
+    .filter((name) => /\.(?:test|slow)\.m?[jt]s$/.test(name))
     .map((name) => `${path.replace(/\/$/, '')}/${name}`);
 }
 
 /** @param {string} file */
 function isQuick(file) {
-  return !file.endsWith('.slow.ts');
+  return !file.includes('.slow.');
 }
 
 /**

@@ -49,7 +49,7 @@ isOver = true;
 `;
 
 const args = process.argv.slice(2);
-const isFlag = (arg) => arg.startsWith('-');
+const isFlag = (/** @type {string} */ arg) => arg.startsWith('-');
 const flags = ['--test', '--test-concurrency=4', '--test-timeout=600000', ...args.filter(isFlag)];
 const paths = args.filter((arg) => !isFlag(arg));
 for (const path of paths.filter((path) => !existsSync(path))) {

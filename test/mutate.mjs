@@ -17,6 +17,8 @@ import { testsOf } from './importers.mjs';
  * @property {number} start
  * @property {number} end
  * @property {string} text the code in place of the old code
+ *
+ * @typedef {{ name: string, file: string | undefined }} Failure a test that failed, and its file
  */
 
 const root = join(import.meta.dirname, '..');
@@ -177,21 +179,29 @@ function runQuietly(cwd, ...words) {
   return spawnSync(process.execPath, words, { cwd, stdio: 'ignore' }).status === 0;
 }
 
-/** Returns the name of the first test that fails: of the file's room, or else of all that reach the file. */
+/**
+ * Returns the name of the first test that fails: of the file's room, or else of all that reach the file. The test must
+ * fail a second time, because on a busy machine a test may fail by chance.
+ */
 async function findFailure(/** @type {string} */ cwd, /** @type {string} */ file, /** @type {string} */ tmp) {
   const { room, direct, far } = testsOf(cwd, file);
-  for (const tests of [[...room, ...direct], far]) {
-    const failure = tests.length === 0 ? undefined : await runTests(cwd, tests, tmp);
-    if (failure !== undefined) return failure;
+  for (let tests of [[...room, ...direct], far]) {
+    while (tests.length > 0) {
+      const failure = await runTests(cwd, tests, tmp);
+      if (failure === undefined) break;
+      const { file: failed, name } = failure;
+      if (failed === undefined || (await runTests(cwd, [failed], tmp)) !== undefined) return `${failed}: ${name}`;
+      tests = tests.filter((one) => one !== failed);
+    }
   }
   return undefined;
 }
 
-/** @param {string} cwd @param {string[]} tests @param {string} tmp @returns {Promise<string | undefined>} */
+/** @param {string} cwd @param {string[]} tests @param {string} tmp @returns {Promise<Failure | undefined>} */
 async function runTests(cwd, tests, tmp) {
   rmSync(tmp, { recursive: true, force: true, maxRetries: 5 });
   mkdirSync(tmp, { mode: 0o1777 });
-  const words = ['test/run.mjs', '--test-reporter=tap', '--test-concurrency=2', '--test-timeout=180000', ...tests];
+  const words = ['test/run.mjs', '--test-reporter=tap', '--test-concurrency=2', ...tests];
   const child = spawn(process.execPath, words, {
     cwd,
     env: { ...process.env, TMPDIR: tmp },
@@ -200,15 +210,18 @@ async function runTests(cwd, tests, tmp) {
     detached: true,
   });
   let output = '';
-  /** @type {string | undefined} */
+  /** @type {Failure | undefined} */
   let failure;
   child.stdout.setEncoding('utf8').on('data', (text) => {
     output += text;
-    failure ??= /^ *not ok \d+ - (?!.*# (?:SKIP|TODO))(.*)/m.exec(output)?.[1];
+    const found = /^ *not ok \d+ - (?!.*# (?:SKIP|TODO))(.*)/m.exec(output);
+    // run.mjs makes a suite of each file.
+    const file = [...output.slice(0, found?.index).matchAll(/^# Subtest: (test\/\S+)$/gm)].at(-1)?.[1];
+    if (found !== null) failure ??= { name: found[1] ?? '', file };
     if (failure !== undefined && child.pid !== undefined && child.exitCode === null) process.kill(-child.pid);
   });
   const code = await new Promise((resolve) => child.once('close', resolve));
-  return failure ?? (code === 0 ? undefined : `exit ${code}`);
+  return failure ?? (code === 0 ? undefined : { name: `exit ${code}`, file: undefined });
 }
 
 /** @param {Mutation} mutation @param {string} original */

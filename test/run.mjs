@@ -49,7 +49,7 @@ isOver = true;
 `;
 
 const args = process.argv.slice(2);
-const isFlag = (arg) => arg.startsWith('-');
+const isFlag = (/** @type {string} */ arg) => arg.startsWith('-');
 const flags = ['--test', '--test-concurrency=4', '--test-timeout=600000', ...args.filter(isFlag)];
 const paths = args.filter((arg) => !isFlag(arg));
 for (const path of paths.filter((path) => !existsSync(path))) {
@@ -84,13 +84,13 @@ function allTests() {
 function filesOf(path) {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)
-    .filter((name) => /\.(?:test|slow)\.ts$/.test(name))
+    .filter((name) => /\.(?:test|slow)\.m?[jt]s$/.test(name))
     .map((name) => `${path.replace(/\/$/, '')}/${name}`);
 }
 
 /** @param {string} file */
 function isQuick(file) {
-  return !file.endsWith('.slow.ts');
+  return !file.includes('.slow.');
 }
 
 /**

@@ -355,7 +355,7 @@ test('a request whose client disconnects while its group is imported is no longe
   await Promise.all(closed);
   open();
   assert.equal((await fetch(`${left.url}/api/gated`)).status, 200);
-  for (const end = performance.now() + 5000; left.app.inFlight() > 0 && performance.now() < end; )
+  for (const end = performance.now() + 60_000; left.app.inFlight() > 0 && performance.now() < end; )
     await new Promise(setImmediate);
   assert.equal(left.app.inFlight(), 0);
 });

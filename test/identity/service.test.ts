@@ -185,10 +185,10 @@ test('idp-signin and register over the running service', async (suite) => {
 });
 
 async function until<T>(attempt: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 5000;
+  const deadline = Date.now() + 60_000;
   for (;;) {
     const value = await attempt();
     if (holds(value)) return value;
-    assert.ok(Date.now() < deadline, 'the expected answer did not come within five seconds');
+    assert.ok(Date.now() < deadline, 'the expected answer did not come');
   }
 }

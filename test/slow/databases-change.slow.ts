@@ -65,7 +65,7 @@ describe('a service on a changing PostgreSQL', { skip: noPostgres }, () => {
 
   it('loses no request during a migration in three steps: add, use, drop', async (test) => {
     const { service, edit, migrate } = await startBench(test);
-    const load = startLoad(test, { port: service.port, connections: 6, mode: 'kept-alive', path: PATH });
+    const load = startLoad(test, { port: service.port, connections: 6, mode: 'kept-alive', path: PATH, pause: 5 });
     await load.until(() => true);
     await migrate('002-add-about.sql', 'alter table users add column about text; update users set about = bio;');
     await sleep(300);

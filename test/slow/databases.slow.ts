@@ -17,12 +17,12 @@ import {
 } from '../support/database-bench.ts';
 
 describe('a service with connection pools on PostgreSQL', { skip: noPostgres }, () => {
-  it('loses no request and exceeds no pool size during 20 edits under load', async (test) => {
+  it('loses no request and exceeds no pool size during 10 edits under load', async (test) => {
     const { service, sql, edit } = await startBench(test);
-    const load = startLoad(test, { port: service.port, connections: 8, mode: 'kept-alive', path: PATH });
+    const load = startLoad(test, { port: service.port, connections: 12, mode: 'kept-alive', path: PATH, pause: 10 });
     await load.until(() => true);
     const stopWatching = watchConnections(sql);
-    for (let i = 0; i < 20; i++)
+    for (let i = 0; i < 10; i++)
       await edit(
         i % 2 === 0 ? 'controllers/ArticlesController.ts' : 'lib/database.ts',
         (text) => `${text}// edit ${i}\n`,

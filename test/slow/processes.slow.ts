@@ -237,7 +237,7 @@ describe('signals', () => {
 
 function isOneMoment(failures: readonly Failure[]): boolean {
   const times = failures.map(({ at }) => at);
-  return times.length === 0 || Math.max(...times) - Math.min(...times) < 100;
+  return times.length === 0 || Math.max(...times) - Math.min(...times) < 1000;
 }
 
 /** Resolves when the supervisor has noticed the deaths. */

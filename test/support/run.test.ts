@@ -50,3 +50,20 @@ for (const [what, sources, code, passed] of rows) {
     if (code === 0) assert.equal(stdout.match(/^# hook/gm)?.length, sources.length);
   });
 }
+
+test('run.mjs runs the tests of a folder, and no test when a path is missing', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-run-test-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'one.test.mjs'), GOOD);
+  writeFileSync(join(folder, 'two.slow.mjs'), GOOD);
+  writeFileSync(join(folder, 'none.mjs'), GOOD);
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const run = (path: string) =>
+    spawnSync(process.execPath, ['test/run.mjs', '--test-reporter=tap', path], { env, encoding: 'utf8' });
+  const found = run(folder);
+  const names = Array.from(found.stdout.matchAll(/^ok \d+ - \S+\/(\S+)$/gm), ([, name]) => name);
+  assert.deepEqual([found.status, names.sort()], [0, ['one.test.mjs', 'two.slow.mjs']]);
+  const missing = run(join(folder, 'missing.test.ts'));
+  assert.deepEqual([missing.status, missing.stdout], [1, '']);
+  assert.match(missing.stderr, /^There is no test .*missing\.test\.ts/);
+});

@@ -20,6 +20,7 @@ import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
 import { StreamedUploads } from './body/streamed-uploads.ts';
 import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
+import { defer } from './connections/pipelining.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
 import { createExchangeContexts } from './exchange-contexts.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
@@ -208,7 +209,7 @@ export function createApp(parts: AppParts): App {
 
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {
     // A response has no socket until the earlier requests on its connection have their answers.
-    if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
+    if (response.socket === null) defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }
 

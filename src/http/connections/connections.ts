@@ -11,7 +11,6 @@ import {
   sweepsIn,
   type TrackedSocket,
 } from './connection.ts';
-import { createWaitingRequests, type WaitingRequests } from './pipelining.ts';
 import { createSlowReaders, type SlowReaderLimits } from './slow-readers.ts';
 
 export interface ConnectionLimits extends SlowReaderLimits {
@@ -27,7 +26,7 @@ export interface ConnectionLimits extends SlowReaderLimits {
   readonly maxConnections: number;
 }
 
-export interface Connections extends Pick<WaitingRequests, 'defer'> {
+export interface Connections {
   /** Tracks each socket that the server emits with `event`, and limits their number. */
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
   /** @returns false when the request must not be served, because an earlier answer ends the connection */
@@ -49,7 +48,6 @@ export function createConnections({
   const freeSlots: number[] = [];
   const idleSweeps = sweepsIn(keepAliveTimeout);
   const cutSlowReaders = createSlowReaders(readerLimits);
-  const waitingRequests = createWaitingRequests();
   let sweepCount = 0;
   let nextActivityOrder = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -69,7 +67,7 @@ export function createConnections({
     // While a closed connection is in memory, each garbage collection of V8 would copy everything that the connection
     // refers to. This takes up to 10 µs a connection on Node 24 and later. So the references are removed here.
     connection.lastExchange = undefined;
-    waitingRequests.drop(connection);
+    connection.lastWaitingResponse = undefined;
     sockets[slot] = undefined;
     freeSlots.push(slot);
     if (freeSlots.length === sockets.length) {
@@ -155,7 +153,6 @@ export function createConnections({
       connection.idleSince = sweepCount;
       connection.activityOrder = nextActivityOrder++;
     },
-    defer: waitingRequests.defer,
     *exchanges() {
       for (const socket of sockets) {
         const exchange = socket && connectionOf(socket).lastExchange;

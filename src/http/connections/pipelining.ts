@@ -5,51 +5,30 @@
 import type { ServerResponse } from 'node:http';
 import { onTurn } from '../../base/node-internals.ts';
 import type { Exchange } from '../exchange.ts';
-import { type Connection, connectionOf, type TrackedSocket } from './connection.ts';
+import { connectionOf, type TrackedSocket } from './connection.ts';
 
-/**
- * Maximum number of requests that wait in one process. Each takes about 3 KB. One read of 64 KiB can bring 2,500
- * requests, although the socket is then paused. The connection whose request would exceed the maximum is cut.
- */
-const MAX_WAITING = 10_000;
+/** Maximum number of requests of one connection that wait. A further one ends the connection. */
+const MAX_WAITING = 50;
 
-export interface WaitingRequests {
-  /** Holds a request back until the earlier requests on its connection have their answers, and then calls `start`. */
-  defer(response: ServerResponse, start: () => void): void;
-  /** Called when the connection has closed. */
-  drop(connection: Connection): void;
-}
-
-export function createWaitingRequests(): WaitingRequests {
-  let totalWaiting = 0;
-  return {
-    defer(response, start) {
-      const socket = response.req.socket as TrackedSocket;
-      const connection = connectionOf(socket);
+/** Holds a request back until the earlier requests on its connection have their answers, and then calls `start`. */
+export function defer(response: ServerResponse, start: () => void): void {
+  const socket = response.req.socket as TrackedSocket;
+  const connection = connectionOf(socket);
+  if (socket.destroyed) return;
+  if (connection.waitingCount === MAX_WAITING) return void socket.destroy();
+  if (connection.lastWaitingResponse === undefined) socket.on('resume', pauseWhileWaiting);
+  connection.lastWaitingResponse = response;
+  connection.waitingCount++;
+  socket.pause();
+  // Node gives a response its socket when the last byte of the previous answer is sent. Each turn of the event loop
+  // starts one request of the connection, so that other clients are served in between.
+  onTurn(response, () =>
+    setImmediate(() => {
       if (socket.destroyed) return;
-      if (totalWaiting >= MAX_WAITING) return void socket.destroy();
-      if (connection.lastWaitingResponse === undefined) socket.on('resume', pauseWhileWaiting);
-      connection.lastWaitingResponse = response;
-      connection.waitingCount++;
-      totalWaiting++;
-      socket.pause();
-      // Node gives a response its socket when the last byte of the previous answer is sent. Each turn of the event loop
-      // starts one request of the connection, so that other clients are served in between.
-      onTurn(response, () =>
-        setImmediate(() => {
-          if (socket.destroyed) return;
-          totalWaiting--;
-          if (--connection.waitingCount === 0) socket.resume();
-          start();
-        }),
-      );
-    },
-    drop(connection) {
-      totalWaiting -= connection.waitingCount;
-      connection.waitingCount = 0;
-      connection.lastWaitingResponse = undefined;
-    },
-  };
+      if (--connection.waitingCount === 0) socket.resume();
+      start();
+    }),
+  );
 }
 
 /** Says whether later requests on the connection wait for the answer of this exchange. */

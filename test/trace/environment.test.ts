@@ -52,7 +52,11 @@ describe('readTraceSettings', () => {
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'transfer-encoding=chunked' }, /has the header transfer-encoding/, false],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:%zz@c.test' }, /has a user name or a password/, false],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user%:20@c.test' }, /has a user name or a password/, false],
-    [{ OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/nowhere.pem' }, /TRACES_CLIENT_KEY names a file that cannot be read: it does not exist/, false],
+    [
+      { OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/nowhere.pem' },
+      /TRACES_CLIENT_KEY names a file that cannot be read: it does not exist/,
+      false,
+    ],
   ];
   for (const [env, reason, isDeliberate] of off)
     it(`turns tracing off with ${JSON.stringify(env)}`, () => {

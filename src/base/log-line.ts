@@ -16,12 +16,11 @@ const IDENTITY_FIELDS = ['time', 'level', 'event', 'pid', 'request_id', 'trace_i
 /**
  * Returns the line, shortened to `maxBytes` and marked with `"cut":true`.
  *
- * @param line a JSON object and a line feed; any other text is cut at its end
+ * @param line a JSON object and a line feed
  * @param maxBytes including the line feed
  */
 export function cutLine(line: string, maxBytes: number): string {
-  const fields = parseObject(line);
-  if (fields === undefined) return cutText(line, maxBytes);
+  const fields = parseObject(line) ?? {};
   for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
     const shortLine = `${JSON.stringify({ ...(shorten(fields, length, MAX_DEPTH) as object), cut: true })}\n`;
     if (Buffer.byteLength(shortLine) <= maxBytes) return shortLine;
@@ -48,14 +47,4 @@ function shorten(value: unknown, length: number, depth: number): unknown {
   // The fields that identify a line are among its first ones, so they are kept even when `itemCount` is small.
   const fields = Object.entries(value).slice(0, itemCount + IDENTITY_FIELDS.length);
   return Object.fromEntries(fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, depth - 1)]));
-}
-
-function cutText(line: string, maxBytes: number): string {
-  const ellipsis = '…\n';
-  // The cut may split a character of several bytes. The bytes before the cut are then decoded to U+FFFD and removed.
-  const text = Buffer.from(line)
-    .subarray(0, maxBytes - Buffer.byteLength(ellipsis))
-    .toString()
-    .replace(/\uFFFD+$/, '');
-  return text + ellipsis;
 }

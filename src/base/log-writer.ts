@@ -8,14 +8,12 @@ import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 import { blockThread } from './time.ts';
 
-/** Bytes of the longest write that a pipe does not split (POSIX). Longer lines are cut, except on a terminal. */
+/** Bytes of the longest write that a pipe does not split (POSIX). Longer lines are cut. */
 const PIPE_BUF = 4096;
 /** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
 const MAX_SOCKET_WRITE = 16 * 1024;
 /** Bytes of the longest write to a file. Each write passes through another thread, which costs 50 µs of CPU time. */
 const MAX_FILE_WRITE = 64 * 1024;
-/** Maximum bytes that one UTF-16 unit takes in UTF-8. */
-const MAX_BYTES_PER_UNIT = 3;
 /** Maximum milliseconds that a line waits for other lines to join its batch. */
 const MAX_LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
@@ -29,7 +27,7 @@ const CLOSE_TIME_LIMIT = 1000;
 
 export interface LogWriter extends LineSink {
   flush(): void;
-  /** Writes lines of another process unchanged. */
+  /** Writes text of any length at once and uncut: lines of other processes, or lines for people. */
   pass(lines: string): void;
   /** True when a process that inherits the descriptor could make the writes of all others wait (see `openTarget`). */
   readonly isShared: boolean;
@@ -54,25 +52,20 @@ export function createLogWriter(fd: number): LogWriter {
   let droppedLines = 0;
   /** How many of the dropped lines a line `log-lines-dropped` has counted already. */
   let reportedLines = 0;
-  let buffer = Buffer.alloc(0);
-  /** The batch that is being written, as a part of `buffer`. */
-  let batch = buffer;
+  /** The batch that is being written. */
+  let batch: Uint8Array = Buffer.alloc(0);
   /** How many bytes of `batch` are written. */
   let writtenBytes = 0;
   /** True while another thread writes, or while the pipe is full. */
   let isWaiting = false;
   let lingerTimer: NodeJS.Timeout | undefined;
 
-  function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
+  function add(lines: string): void {
     if (waitingBytes > MAX_WAITING_BYTES) {
       droppedLines += lines.split('\n').length - 1;
       return;
     }
-    let bytes = Buffer.byteLength(lines);
-    if (bytes > maxBytes) {
-      lines = cutLine(lines, maxBytes);
-      bytes = Buffer.byteLength(lines);
-    }
+    const bytes = Buffer.byteLength(lines);
     if (openBatchBytes + bytes > target.maxWriteBytes) flush();
     openBatch += lines;
     openBatchBytes += bytes;
@@ -92,18 +85,12 @@ export function createLogWriter(fd: number): LogWriter {
     writeBatches();
   }
 
-  /**
-   * Puts the next batch of the queue into `buffer`. All batches share one buffer, because creating a buffer is slow.
-   *
-   * @returns whether there was a batch
-   */
+  /** @returns whether there was a batch in the queue */
   function takeBatch(): boolean {
     reportDropped();
     const text = queue.shift();
     if (text === undefined) return false;
-    const size = text.length * MAX_BYTES_PER_UNIT;
-    if (buffer.length < size) buffer = Buffer.allocUnsafeSlow(size);
-    batch = buffer.subarray(0, buffer.write(text));
+    batch = Buffer.from(text);
     writtenBytes = 0;
     waitingBytes -= batch.length;
     return true;
@@ -141,22 +128,11 @@ export function createLogWriter(fd: number): LogWriter {
     isWaiting = true;
     const sentBatch = batch;
     write(target.fd, sentBatch, writtenBytes, (error, bytes) => {
-      // After `leaveBatchToThread`, this batch is no longer the current one.
+      // `close` has left this batch to the thread.
       if (sentBatch !== batch) return;
       writtenBytes = error === null ? writtenBytes + bytes : sentBatch.length;
       resume();
     });
-  }
-
-  /**
-   * Lets the other thread finish its batch in the old buffer, and continues with a new buffer. The thread always
-   * finishes, because a write to a file does not block for long and Node waits for its threads at exit.
-   */
-  function leaveBatchToThread(): void {
-    buffer = Buffer.alloc(0);
-    batch = buffer;
-    writtenBytes = 0;
-    isWaiting = false;
   }
 
   /** Adds a line about dropped lines to the queue, as soon as the queue has room again. */
@@ -172,7 +148,12 @@ export function createLogWriter(fd: number): LogWriter {
 
   function close(): void {
     closeBatch();
-    if (target.mayBlock && isWaiting) leaveBatchToThread();
+    // A thread always finishes its batch: a write to a file does not block for long, and Node waits for it at exit.
+    if (target.mayBlock && isWaiting) {
+      batch = Buffer.alloc(0);
+      writtenBytes = 0;
+      isWaiting = false;
+    }
     const deadline = Date.now() + CLOSE_TIME_LIMIT;
     for (let stallEnd = Date.now() + CLOSE_STALL_LIMIT; writtenBytes < batch.length || takeBatch(); ) {
       if (writeNow()) stallEnd = Date.now() + CLOSE_STALL_LIMIT;
@@ -183,11 +164,11 @@ export function createLogWriter(fd: number): LogWriter {
 
   return {
     write(line) {
-      addToBatch(line, target.maxLineBytes);
+      add(Buffer.byteLength(line) > PIPE_BUF ? cutLine(line, PIPE_BUF) : line);
       lingerTimer ??= setTimeout(flush, MAX_LINGER).unref();
     },
     pass(lines) {
-      addToBatch(lines);
+      add(lines);
       flush();
     },
     flush,
@@ -199,7 +180,6 @@ export function createLogWriter(fd: number): LogWriter {
 
 interface Target {
   readonly fd: number;
-  readonly maxLineBytes: number;
   readonly maxWriteBytes: number;
   /**
    * True when a write may block, so that another thread must make the write. When false, a write that would block fails
@@ -211,32 +191,29 @@ interface Target {
 }
 
 function openTarget(fd: number): Target {
-  const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
+  const file = { fd, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
-  // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the pipe is
-  // opened again with O_NONBLOCK. Setting this flag on the descriptor itself would also change the writes of all other
-  // processes that inherited the descriptor.
+  const maxWriteBytes = kind.isSocket() ? MAX_SOCKET_WRITE : PIPE_BUF;
+  // A blocking write hangs its thread when nobody reads the pipe or Ctrl-S stops the terminal, and Node waits for its
+  // threads at exit. So the target is opened again with O_NONBLOCK. Setting this flag on the descriptor itself would
+  // also change the writes of other processes that inherited the descriptor.
   const ownFd = reopenWithoutWaiting(fd);
-  // If the pipe cannot be opened again, O_NONBLOCK is set for all processes that share the descriptor. The flag is set
-  // before each write, because libuv clears the flag when it starts a process that inherits the descriptor. Another
-  // process can still clear the flag in the microseconds before a write. So workers do not share the descriptor
-  // (worker-output.ts). Node restores the flag at the end of the process.
-  const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
-  if (ownFd === undefined && setNonBlocking === undefined) return file;
-  const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };
-  // Ctrl-S stops the output of a terminal, so writes to a terminal must not block, either. On a system without /proc,
-  // libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. No line is cut,
-  // because people read the lines of a terminal.
-  if (kind.isCharacterDevice()) return { ...nonBlocking, maxLineBytes: Number.POSITIVE_INFINITY };
-  return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? MAX_SOCKET_WRITE : PIPE_BUF };
+  if (ownFd !== undefined) return { fd: ownFd, maxWriteBytes, mayBlock: false };
+  // A socket cannot be opened again. The flag is set before each write, because libuv clears the flag when it starts a
+  // process that inherits the descriptor. Another process can still clear the flag in the microseconds before a write.
+  // So workers do not share the descriptor (worker-output.ts). Node restores the flag at the end of the process.
+  const setNonBlocking = fd === 2 ? stderrUnblocker() : undefined;
+  if (setNonBlocking === undefined) return file;
+  // On a system without /proc, libuv has already reopened a terminal for this process.
+  return { fd, maxWriteBytes, mayBlock: false, ...(!kind.isCharacterDevice() && { setNonBlocking }) };
 }
 
+/** Returns undefined for a descriptor that is closed. */
 function statOf(fd: number): Stats | undefined {
   try {
     return fstatSync(fd);
   } catch {
-    // The descriptor is closed.
     return undefined;
   }
 }

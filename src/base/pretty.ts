@@ -23,7 +23,7 @@ export interface PrettyOptions {
 
 /** Returns a writer that formats each line of this process. The lines of other processes are formatted already. */
 export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): LogWriter {
-  const write = (line: string) => writer.write(prettyLine(line, options));
+  const write = (line: string) => writer.pass(prettyLine(line, options));
   return { ...writer, write };
 }
 

@@ -66,6 +66,3 @@ export function isAlive(pid: number): boolean {
  * On Windows, a rename to the path of an empty folder fails with one of these codes, too.
  */
 export const FOLDER_NOT_EMPTY_CODES: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
-
-/** True when a process whose parent has ended gets a new parent id. On Windows, the process keeps the old one. */
-export const ADOPTS_ORPHANS = !isWindows;

@@ -21,7 +21,7 @@ import type { SharedStore } from '../store/link.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
-import { watchLaunchers } from './launcher.ts';
+import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     certificates?.retryNow();
     supervisor?.renew();
   });
-  void watchLaunchers((pid) => {
+  watchLauncher((pid) => {
     if (isStopping()) return;
     log.info('launcher-exited', { launcher: pid });
     stop('SIGTERM');

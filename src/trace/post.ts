@@ -13,7 +13,7 @@ export type Outcome =
   | { readonly kind: 'lost'; readonly reason: string };
 
 /**
- * Sends one batch and never rejects. After the result, nothing reads the body, so its memory can be used again.
+ * Sends one batch and never rejects.
  *
  * @param timeLimit milliseconds for the request and its answer, without the compression of the body
  */

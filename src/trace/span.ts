@@ -4,7 +4,7 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
 import { isThenable } from '../base/values.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
-import type { EndedSpan } from './batch.ts';
+import type { EndedSpan } from './exporter.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
 import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';

@@ -192,7 +192,7 @@ describe('createPrettyWriter', () => {
     writer.write(line);
     writer.flush();
     writer.close();
-    assert.deepEqual(calls, [['write', `${clock}  info    stopped\n`], ['flush'], ['close']]);
+    assert.deepEqual(calls, [['pass', `${clock}  info    stopped\n`], ['flush'], ['close']]);
     assert.deepEqual([writer.droppedLines(), writer.isShared], [3, true]);
   });
 

@@ -1,9 +1,12 @@
 // The complete output of workers reaches the reader of the service, and a reader that stops reading blocks no process.
 // A service under test writes to two sockets, as a systemd unit does.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';
 import { spawnService, startService } from '../support/cluster-server.ts';
+import { createFolder } from '../support/folder.ts';
 
 const LINE = 3000;
 const TALKER = `export default class {
@@ -13,6 +16,7 @@ const TALKER = `export default class {
     }
     flood() { for (let i = 0; i < 100; i++) console.error('x'.repeat(9999)); }
     held() { return process.stderr.writableLength; }
+    die(_, { log }) { log.error('last words'); process.kill(process.pid, 'SIGKILL'); }
     [Symbol.dispose]() { process.stdout.write('last words'); }
   }`;
 
@@ -50,5 +54,25 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     while (json(await ask(service.port, '/api/test/held')).data !== 0);
     service.process.kill('SIGTERM');
     assert.deepEqual(await service.exited, { code: 0, signal: null });
+  });
+});
+
+describe('the log of workers in a file', { timeout: 110_000 }, () => {
+  it('has whole lines of several workers, and the last lines of a worker that dies', async (test) => {
+    const dir = createFolder(test, { 'TestController.mjs': TALKER });
+    const logFile = join(dirname(dir), 'log');
+    const service = await startService(test, { dir, logFile, env: { WORKERS: '3' } });
+    const long = `/api/test/${'x'.repeat(9000)}`;
+    for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 30 }, () => ask(service.port, long)));
+    await ask(service.port, '/api/test/die').catch(() => {});
+    while (!readFileSync(logFile, 'utf8').includes('"worker-died"')) await new Promise((later) => setTimeout(later, 5));
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    const events = readFileSync(logFile, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).event);
+    assert.equal(events.filter((event) => event === 'request').length, 600);
+    for (const event of ['operation-error', 'worker-died', 'stopped']) assert.ok(events.includes(event), event);
   });
 });

@@ -1,7 +1,6 @@
-// Values that controllers without types can pass to spans, and the texts and the memory that spans are written with.
+// Values that controllers without types can pass to spans, and the texts that spans are written with.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { createBatchWriter } from '../../src/trace/batch.ts';
 import {
   attributesOf,
   encodeNameAndKind,
@@ -49,12 +48,4 @@ it('corrects the times of spans after the clock of the machine was set', (test) 
   updateClockOffset();
   const difference = Number(BigInt(formatNanoseconds(moment)) / 1_000_000n) - 2 ** 41;
   assert.ok(Math.abs(difference) < 60_000, String(difference));
-});
-
-it('frees the memory of a large batch before a later batch', () => {
-  const writeBatch = createBatchWriter(['[', ']']);
-  const write = (json: string) => writeBatch([{ size: json.length, encode: () => json }]);
-  assert.equal(write('1'.repeat(1_000_000)).length, 1_000_002);
-  assert.equal(write('2').toString(), '[2]');
-  assert.ok(write('3').buffer.byteLength < 1_000_000);
 });

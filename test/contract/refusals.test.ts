@@ -459,6 +459,7 @@ describe('the server refuses a controller file with', () => {
     test(name, async () => {
       const { load: made } = await load({ 'XController.ts': source, ...more });
       assert.match(made.error ?? 'it loaded', expected);
+      assert.match(made.code ?? '', /^(?:UNREAD_TYPE|UNREAD_OPERATION|TAG_WITHOUT_EFFECT|SYNTAX_ERROR|INVALID_ROUTE)$/);
       assert.match(made.at ?? '', /(?:XController|types)\.ts(?::\d+)?$/);
     });
   }

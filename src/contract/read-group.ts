@@ -99,12 +99,10 @@ export function readGroup(
     const place = `${path}:${lineOf(module.source, nameOffset)}`;
     const refuse = (reason: string): never => {
       const key = JSON.stringify(name);
-      throw new ContractError(
-        place,
-        `${name} ${reason}: write it, with a plain name, as a method of a class or an object that this file declares, ` +
-          `or imports by name from the file that declares it; or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
-        'UNREAD_OPERATION',
-      );
+      const form = levels.length === 0 ? 'export a class or an object' : 'write it as a method with a plain name';
+      const cure = `${form}, declared in this file or imported by name from the file that declares it`;
+      const exception = `static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`;
+      throw new ContractError(place, `${name} ${reason}: ${cure}; or write ${exception}`, 'UNREAD_OPERATION');
     };
     const level = hasSameClasses ? levels[depth] : undefined;
     const mayBeReplaced = level !== undefined && hasUnreadName(level);

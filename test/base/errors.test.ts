@@ -19,7 +19,7 @@ test('docs/ERRORS.md documents every code with its status, and no other', () => 
 
 test('docs/ERRORS.md documents every code of a file that does not load, and no other', () => {
   const text = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8');
-  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| [A-Z]/gm), ([, code]) => code);
+  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| (?!\d{3} )/gm), ([, code]) => code);
   assert.deepEqual(documented.sort(), [...LOAD_ERROR_CODES].sort());
 });
 

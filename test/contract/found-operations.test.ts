@@ -406,13 +406,10 @@ for (const kind of Object.keys(ROWS)) {
     for (const [i, { expected, name, extension }] of rows.entries()) {
       if (expected !== kind) continue;
       test(`${name} (.${extension})`, async () => {
-        const { error, at } = loads.find(({ group }) => group === `W${i}`) ?? {};
+        const { code = '', error, at } = loads.find(({ group }) => group === `W${i}`) ?? {};
         const group = error === undefined ? await groups.find(`w${i}`) : undefined;
         const isChecked = group?.operations.get('created')?.check !== undefined;
-        const isRefused =
-          /created(?: is an operation whose types are not found| is overloaded|\(\S+\): its type is inferred)/.test(
-            error ?? '',
-          );
+        const isRefused = /^UNREAD_(?:OPERATION|TYPE)$/.test(code);
         assert.equal(isRefused ? 'refused' : (error ?? (isChecked ? 'checked' : 'unchecked')), expected);
         if (isRefused) assert.match(at ?? '', /Controller\.m?[jt]s:\d+$/);
         // The commands and the start report this reason.

@@ -459,8 +459,30 @@ describe('the server refuses a controller file with', () => {
     test(name, async () => {
       const { load: made } = await load({ 'XController.ts': source, ...more });
       assert.match(made.error ?? 'it loaded', expected);
+      assert.match(made.code ?? '', /^(?:UNREAD_TYPE|UNREAD_OPERATION|TAG_WITHOUT_EFFECT|SYNTAX_ERROR|INVALID_ROUTE)$/);
       assert.match(made.at ?? '', /(?:XController|types)\.ts(?::\d+)?$/);
     });
+  }
+});
+
+test('an operation that is not read is refused with what to write', async () => {
+  const exception =
+    'or write static operations = { "created": { body: schema } } or { "created": { unchecked: true } }';
+  const rows: [source: string, cure: string][] = [
+    [
+      'class A { created(data: { a: string }) { return data; } }\nexport default new A();',
+      'export a class or an object',
+    ],
+    [
+      "const K = 'created';\nexport default class { [K](data: { a: string }) { return data; } }",
+      'write it as a method with a plain name',
+    ],
+  ];
+  for (const [source, cure] of rows) {
+    const { load: made } = await load({ 'XController.ts': source });
+    const place = 'declared in this file or imported by name from the file that declares it';
+    assert.match(made.error ?? '', /^XController\.ts:1: created is an operation whose types are not found/);
+    assert.ok(made.error?.endsWith(`: ${cure}, ${place}; ${exception}`), made.error ?? 'it loaded');
   }
 });
 

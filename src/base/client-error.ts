@@ -9,7 +9,6 @@ const REFUSAL_CODES: ReadonlyMap<string | undefined, ErrorCode> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
 ]);
 
-/** Returns the code of the refusal that the client gets. */
 export function refusalCodeOf(clientError: NodeJS.ErrnoException): ErrorCode {
   return REFUSAL_CODES.get(clientError.code) ?? 'MALFORMED_REQUEST';
 }

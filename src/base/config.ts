@@ -24,7 +24,6 @@ export interface ParsedCommandLine {
 export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';
-  /** The value as `source` has it. */
   readonly text: string;
   /** The parsed `text`, or the parsed default of the setting when `text` is invalid. */
   readonly value: unknown;
@@ -82,7 +81,6 @@ export function readSettings(
   });
 }
 
-/** Returns why a setting conflicts with another one. Only one of the two settings gets the message. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,

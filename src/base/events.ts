@@ -4,7 +4,6 @@
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
-/** The facts of a thrown value, as `describeError` of log.ts returns them. */
 export interface ErrorFacts {
   error: string;
   error_name?: string;
@@ -18,9 +17,7 @@ export interface LoadFailureFacts {
   /** The name of the group, or `service` for the service file. */
   group: string;
   file: string;
-  /** The reason, in one line. */
   error: string | undefined;
-  /** The place of the mistake: `file:line`, or only the file. */
   at: string | undefined;
   column: number | undefined;
 }

@@ -8,7 +8,6 @@ export interface Manifest {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** @returns undefined when no package.json can be read */
 export function nearestManifest(start: string): Manifest | undefined {
   for (let folder = start, previous = ''; folder !== previous; previous = folder, folder = dirname(folder)) {
     const path = join(folder, 'package.json');

@@ -3,7 +3,6 @@ import { isProxy } from 'node:util/types';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns whether the value is what JSON calls an object. */
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -68,7 +67,6 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
 
-/** Parses a JSON object. Returns undefined when the text is not JSON, or when the JSON is not an object. */
 export function parseObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);

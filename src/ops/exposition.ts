@@ -3,7 +3,6 @@
 import { type Histogram, totalCount } from './histogram.ts';
 
 export interface Sample {
-  /** The labels, in the order in which they are written. */
   readonly labels?: Readonly<Record<string, string | number>>;
   readonly value: number | Histogram;
 }
@@ -45,7 +44,6 @@ function renderLine(name: string, labels: readonly string[], value: number): str
   return `${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`} ${formatNumber(value)}\n`;
 }
 
-/** Writes infinity as the format needs it. */
 function formatNumber(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return '+Inf';
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);

@@ -5,12 +5,10 @@
 export interface Histogram {
   /** The upper bounds of the buckets (inclusive), ascending. One more bucket has the values above the last bound. */
   readonly bounds: readonly number[];
-  /** The number of values in each bucket (not cumulative). */
   readonly buckets: number[];
   sum: number;
 }
 
-/** The counts of a histogram since the last delta was taken. */
 export type HistogramDelta = Readonly<Pick<Histogram, 'buckets' | 'sum'>>;
 
 export function createHistogram(bounds: readonly number[]): Histogram {

@@ -16,7 +16,6 @@ export interface MetricRow extends Omit<Family, 'samples'> {
 export interface SupervisorFacts {
   readonly version: string;
   readonly node: string;
-  /** The configured number of workers. */
   readonly wantedWorkers: number;
   /** Unix time in seconds. */
   readonly startedAt: number;

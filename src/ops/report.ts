@@ -29,22 +29,17 @@ export interface WorkerReport extends Readonly<Counters> {
   readonly delays: HistogramDelta;
   /** The longest of `delays`, in seconds. */
   readonly longestDelay: number;
-  /** The number of requests that a rate limit refused. */
   readonly rateLimited: Readonly<Record<LimitKind, number>>;
   // The fields below are the state now:
   readonly inFlight: number;
-  /** The number of callers whose requests are counted against a rate limit. */
   readonly rateLimitCallers: number;
   readonly memoryBytes: number;
   readonly credentialRows: number;
-  /** The number of quarantined rows: the invalid rows of the credentials table. */
   readonly quarantinedRows: number;
   /** The names of the first 20 quarantined rows at most, and why these rows are invalid. */
   readonly quarantineReasons: readonly Pick<QuarantinedRow, 'name' | 'reason'>[];
   /** The reason why the worker still uses an older credentials table; '' when its table is the latest. */
   readonly credentialsFailure: string;
-  /** The number of identity providers in use. */
   readonly providers: number;
-  /** The number of invalid rows in the file of the identity providers. */
   readonly refusedProviderRows: number;
 }

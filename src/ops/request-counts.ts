@@ -32,7 +32,6 @@ export const MAX_CREDENTIALS = 1000;
 export interface OperationCounts {
   readonly page: string;
   readonly operation: string;
-  /** The bytes of all response bodies. */
   bytes: number;
   /** In seconds. */
   readonly durations: Histogram;
@@ -40,7 +39,6 @@ export interface OperationCounts {
   readonly cells: Map<number, number>;
 }
 
-/** The counts of an operation since its last delta. */
 export interface OperationDelta {
   readonly page: string;
   readonly operation: string;
@@ -75,7 +73,6 @@ export interface RequestCounts {
   credentials(): Iterable<CredentialCount>;
   /** Returns the operations that had a request since the last call. */
   takeOperations(): OperationDelta[];
-  /** Returns the credentials that had a request since the last call. */
   takeCredentials(): CredentialCount[];
   add(delta: OperationDelta): void;
 }
@@ -161,7 +158,6 @@ function cellOf(verb: number, status: number, isClientFault = false): number {
 const CLIENT_FAULT_STEP = 1000;
 const VERB_STEP = 2000;
 
-/** Returns the label values of a cell. */
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % CLIENT_FAULT_STEP;
   return {

@@ -9,19 +9,15 @@ import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './repo
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 export type SupervisorStatus = WorkersStatus & {
-  /** Undefined without HTTPS. */
   readonly certificate?: CertificateStatus | undefined;
-  /** Undefined without STORE. */
   readonly store?: StoreStatus | undefined;
 };
 
-/** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
   /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
   readonly slot: number;
   readonly report: WorkerReport;
-  /** Seconds since `report`. */
   readonly reportAge: number;
   /** The longest event loop delay of the last minute, in seconds. */
   readonly longestDelay: number;

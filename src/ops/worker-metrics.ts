@@ -23,7 +23,6 @@ export interface ReportedParts {
   readonly identity: Pick<Identity, 'status'>;
   readonly limiter: Pick<RateLimiter, 'status'>;
   readonly logWriter: { droppedLines(): number };
-  /** Undefined when no request is traced. */
   readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
 }
 

@@ -81,7 +81,6 @@ export function readSettings(
   });
 }
 
-/** Returns why a setting conflicts with another one. Only one of the two settings gets the message. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,

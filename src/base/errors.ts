@@ -2,7 +2,6 @@
 // and a test compares both.
 import type { ReplyHeaders } from '../controller/reply.ts';
 
-/** The HTTP status (RFC 9110) and the default message of each code. */
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
   HTTPS_REQUIRED: { status: 400, message: 'This port speaks HTTPS' },

@@ -4,7 +4,6 @@ import type { LoadErrorCode } from './load-refusal.ts';
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
-/** The facts of a thrown value, as `describeError` of log.ts returns them. */
 export interface ErrorFacts {
   error: string;
   error_name?: string;
@@ -19,9 +18,7 @@ export interface LoadFailureFacts {
   group: string;
   file: string;
   code: LoadErrorCode | undefined;
-  /** The reason, in one line. */
   error: string | undefined;
-  /** The place of the mistake: `file:line`, or only the file. */
   at: string | undefined;
   column: number | undefined;
 }

@@ -15,7 +15,6 @@ import { errorCode } from './failure.ts';
 import { BUSY_CODES, FOLDER_NOT_EMPTY_CODES, isAlive } from './system.ts';
 
 export interface LockOptions {
-  /** Maximum milliseconds to wait for a living holder. */
   readonly waitMs?: number;
   /**
    * Milliseconds after which a holder on another machine or in another container counts as dead, because this process

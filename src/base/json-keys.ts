@@ -10,7 +10,6 @@ export interface RepeatedKey {
 /** Matches one string, or one character of the syntax of objects and lists. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
 
-/** @param value the result of JSON.parse for this text */
 export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
   // A quick count avoids the slow scan. Each key of the text ends with `":`, and the parsed value has a repeated key
   // only once. So no key is repeated when the text has as many `":` as the value has keys. A string that contains `\":`

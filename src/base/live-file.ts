@@ -72,7 +72,6 @@ export interface LiveFileStatus {
   /** How often new content has become live, without the first content. */
   readonly reloads: number;
   readonly reloadFailures: number;
-  /** The reason that `onFailure` got last. Absent when the content of the files is live. */
   readonly lastFailure?: string;
 }
 
@@ -117,7 +116,6 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, now = () => performance.now() } = options;
   let { liveFingerprint } = options;
   let lastFingerprint: string | undefined;
-  /** The number of looks in a row that have found the content of `lastFingerprint`. */
   let timesSeen = 0;
   let status: LiveFileStatus = { reloads: 0, reloadFailures: 0 };
   let lastStats = '';
@@ -129,7 +127,6 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   let waitingLook: Promise<void> | undefined;
   /** Whether a caller of the next look knows of a change. */
   let isUrgent = false;
-  /** Ends the pause before the next look. */
   let endPause = () => {};
   let timer = setTimeout(poll, pollMs).unref();
 

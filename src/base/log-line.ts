@@ -4,7 +4,6 @@ import { parseObject } from './values.ts';
 
 /** Characters that a text keeps at first. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
-/** The shortest length to which texts are cut. */
 const MIN_TEXT_LENGTH = 40;
 /** How many items a list keeps for each character that a text keeps: at first 100 items and 2000 characters. */
 const ITEMS_PER_CHARACTER = 1 / 20;

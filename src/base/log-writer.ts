@@ -22,7 +22,6 @@ const RETRY_DELAY = 5;
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** Milliseconds that `close` waits for a reader that reads nothing. */
 const CLOSE_STALL_LIMIT = 200;
-/** Milliseconds that `close` waits in all. */
 const CLOSE_TIME_LIMIT = 1000;
 
 export interface LogWriter extends LineSink {
@@ -42,9 +41,7 @@ export interface LogWriter extends LineSink {
 
 export function createLogWriter(fd: number): LogWriter {
   const target = openTarget(fd);
-  /** Complete batches that wait to be written. */
   const queue: string[] = [];
-  /** The batch to which lines are still added. */
   let openBatch = '';
   let openBatchBytes = 0;
   /** The bytes of `openBatch` and of `queue`. */
@@ -52,9 +49,7 @@ export function createLogWriter(fd: number): LogWriter {
   let droppedLines = 0;
   /** How many of the dropped lines a line `log-lines-dropped` has counted already. */
   let reportedLines = 0;
-  /** The batch that is being written. */
   let batch: Uint8Array = Buffer.alloc(0);
-  /** How many bytes of `batch` are written. */
   let writtenBytes = 0;
   /** True while another thread writes, or while the pipe is full. */
   let isWaiting = false;
@@ -85,7 +80,6 @@ export function createLogWriter(fd: number): LogWriter {
     writeBatches();
   }
 
-  /** @returns whether there was a batch in the queue */
   function takeBatch(): boolean {
     reportDropped();
     const text = queue.shift();
@@ -96,7 +90,6 @@ export function createLogWriter(fd: number): LogWriter {
     return true;
   }
 
-  /** Writes all batches that wait, or begins a write after which `resume` is called. */
   function writeBatches(): void {
     while (!isWaiting && (writtenBytes < batch.length || takeBatch())) {
       if (target.mayBlock) writeInThread();
@@ -209,7 +202,6 @@ function openTarget(fd: number): Target {
   return { fd, maxWriteBytes, mayBlock: false, ...(!kind.isCharacterDevice() && { setNonBlocking }) };
 }
 
-/** Returns undefined for a descriptor that is closed. */
 function statOf(fd: number): Stats | undefined {
   try {
     return fstatSync(fd);

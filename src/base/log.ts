@@ -70,7 +70,6 @@ export function idsOf({ requestId, trace }: IdentifiedRequest): RequestIds {
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
 }
 
-/** Maximum characters of the message of a thrown value. */
 const MAX_MESSAGE_LENGTH = 1000;
 const NO_TEXT = 'a value that cannot be converted to text';
 

@@ -67,7 +67,6 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
 
-/** Parses a JSON object. Returns undefined when the text is not JSON, or when the JSON is not an object. */
 export function parseObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);

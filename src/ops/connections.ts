@@ -6,7 +6,6 @@ import { createRecentConnections } from '../base/recent-connections.ts';
 export interface ConnectionLimits {
   /** Maximum number of connections. A further connection ends the connection whose last request is longest ago. */
   readonly maxConnections: number;
-  /** Milliseconds that a client has to read an answer. */
   readonly answerTimeout: number;
 }
 

@@ -4,7 +4,6 @@
 export interface Histogram {
   /** The upper bounds of the buckets (inclusive), ascending. One more bucket has the values above the last bound. */
   readonly bounds: readonly number[];
-  /** The number of values in each bucket (not cumulative). */
   readonly buckets: number[];
   sum: number;
 }

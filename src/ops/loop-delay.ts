@@ -9,7 +9,6 @@ export interface LoopDelay {
   close(): void;
 }
 
-/** Milliseconds between two measurements. */
 const MEASURE_INTERVAL = 100;
 
 export function createLoopDelay(now: () => number = () => performance.now()): LoopDelay {

@@ -31,7 +31,6 @@ export const MAX_CREDENTIALS = 1000;
 export interface OperationCounts {
   readonly page: string;
   readonly operation: string;
-  /** The bytes of all response bodies. */
   bytes: number;
   /** In seconds. */
   readonly durations: Histogram;

@@ -46,11 +46,9 @@ interface Answer {
   readonly body: string;
 }
 
-/** Maximum number of connections. Scrapers and probes need fewer. */
 const MAX_CONNECTIONS = 100;
 /** Milliseconds within which a client must have sent its request. Probes give up sooner. */
 const REQUEST_TIMEOUT = 5000;
-/** Milliseconds within which a client must have read its answer. */
 const ANSWER_TIMEOUT = 5000;
 
 export function createOperationsServer(options: OperationsServerOptions): OperationsServer {
@@ -93,7 +91,6 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
     return createAnswer();
   }
 
-  /** Answers requests that Node's parser rejects, and requests that are too slow. */
   function refuseClientError(error: Error, socket: Socket): void {
     if (!socket.writable) return void socket.destroy();
     const headers = ['Content-Type', JSON_TYPE, 'X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];

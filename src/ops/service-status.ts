@@ -17,7 +17,6 @@ export interface ReportingWorker {
   /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
   readonly slot: number;
   readonly report: WorkerReport;
-  /** Seconds since `report`. */
   readonly reportAge: number;
   /** The longest event loop delay of the last minute, in seconds. */
   readonly longestDelay: number;

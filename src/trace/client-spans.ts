@@ -11,9 +11,7 @@ import { KNOWN_METHODS, type Span, type Tracer } from './span.ts';
 
 export interface ClientSpanOptions {
   readonly tracer: Tracer;
-  /** Whether a host may get the headers of the trace. */
   readonly allowsHost: (host: string) => boolean;
-  /** Whether the attribute `url.full` has the query of the URL. */
   readonly capturesQuery: boolean;
 }
 

@@ -19,7 +19,6 @@ export interface TraceSettings {
     readonly cert: Buffer | undefined;
     readonly key: Buffer | undefined;
   };
-  /** Whether the body of each request to the collector is compressed with gzip. */
   readonly compress: boolean;
   readonly samplerName: string;
   readonly sampler: Sampler;
@@ -29,7 +28,6 @@ export interface TraceSettings {
   readonly delay: number;
 }
 
-/** A variable whose value is ignored, and the reason. */
 export interface IgnoredValue {
   readonly variable: string;
   readonly reason: string;

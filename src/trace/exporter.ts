@@ -12,7 +12,6 @@ import type { SendBatch } from './post.ts';
 export interface EndedSpan {
   /** About how many characters the JSON of the span has. */
   readonly size: number;
-  /** Returns the span as JSON. */
   encode(): string;
 }
 
@@ -21,7 +20,6 @@ export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout'
   /** The texts before and after the spans in the body of a request. */
   readonly envelope: readonly [head: string, tail: string];
   readonly log: Log;
-  /** At most this many spans wait. */
   readonly queueSize?: number;
   readonly batchSize?: number;
   readonly random?: () => number;
@@ -57,10 +55,8 @@ export function createExporter(options: ExporterOptions): Exporter {
   let sending: Promise<void> | undefined;
   /** When `close` stops sending, by `performance.now()`; undefined before `close` is called. */
   let closeDeadline: number | undefined;
-  /** Ends the pause before a retry. */
   let pause = new AbortController();
   let isFailing = false;
-  /** The number of spans in the batch that is being sent. */
   let spansInFlight = 0;
   // Most spans are added in the async context of a request. Timers and requests begin in the context of this resource
   // instead, so that they do not keep the context of the request in memory.

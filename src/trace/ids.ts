@@ -5,14 +5,12 @@ import { crypto } from '../base/builtins.ts';
 
 const TRACE_DIGITS = 32;
 const SPAN_DIGITS = 16;
-/** The number of random bytes in one text. */
 const POOL_BYTES = 8192;
 
 /** An id of zeros is invalid. So a text with this many zeros in a row is not used. */
 const ZEROS = '0'.repeat(SPAN_DIGITS);
 
 let digits = '';
-/** The index of the first unused digit. */
 let offset = 0;
 
 function takeDigits(length: number): string {
@@ -49,7 +47,6 @@ export function newTraceId(randomness: number): string {
   return takeDigits(TRACE_DIGITS - RANDOM_DIGITS) + firstDigit + sixDigits(high & 0xffffff) + sixDigits(low);
 }
 
-/** @param value a whole number of 24 bits */
 function sixDigits(value: number): string {
   return `${TRIPLES[value >>> 12]}${TRIPLES[value & 0xfff]}`;
 }

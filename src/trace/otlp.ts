@@ -5,13 +5,11 @@ import { textOf } from '../base/log.ts';
 import type { SpanAttribute } from '../controller/trace.ts';
 import type { Span } from './span.ts';
 
-/** The kinds of spans, and their numbers in OTLP. */
 const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
 export type Kind = keyof typeof KINDS;
 
 /** The names of spans, and the names and texts of attributes except `url.path`, are cut to this many characters. */
 const MAX_TEXT_LENGTH = 4096;
-/** A list is cut to this many items. */
 const MAX_ITEMS = 100;
 /** Only this many of the given attributes are sent. The specification has the same limit for a span. */
 const MAX_ATTRIBUTES = 128;
@@ -28,7 +26,6 @@ export function intAttribute(name: string, value: number): string {
   return `{"key":${quoteName(name)},"value":{"intValue":"${value}"}}`;
 }
 
-/** @param name a constant, as above */
 export function booleanAttribute(name: string, value: boolean): string {
   return `{"key":${quoteName(name)},"value":{"boolValue":${value}}}`;
 }
@@ -128,7 +125,6 @@ export function encodeNameAndKind(name: string, kind: Kind): string {
   return `,"name":${quote(toValidText(name))},"kind":${kindNumber},"attributes":[`;
 }
 
-/** @returns the texts before and after the spans in the body of a request to the collector */
 export function createEnvelope(
   resource: ReadonlyMap<string, string | number>,
   gatefoldVersion: string,

@@ -26,7 +26,6 @@ export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 const MAX_IDLE = 1000;
 /** When this many characters of an answer have come, no more are read. */
 const MAX_ANSWER_LENGTH = 64 * 1024;
-/** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 export function createBatchSender(

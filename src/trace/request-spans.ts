@@ -13,7 +13,6 @@ import { parseTracestate } from './tracestate.ts';
 export interface RequestSpanOptions {
   readonly tracer: Tracer;
   readonly sampler: Sampler;
-  /** The setting TRACE_CAPTURE: `query`, and names of headers whose values are sent. */
   readonly capture: readonly string[];
 }
 
@@ -162,7 +161,6 @@ function errorTypeOf({ status, error }: RequestEvent): string {
   return type === '_OTHER' ? String(status) : type;
 }
 
-/** @param rawHeaders a flat list, in which each name is followed by its value */
 function tracestateOf(rawHeaders: readonly string[]): string {
   const lines: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -10,9 +10,7 @@ import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, textAttribute }
 import type { Sampler } from './sampler.ts';
 
 export interface Tracer {
-  /** Stores the span in which the code of a controller runs. */
   readonly storage: AsyncLocalStorage<Span | undefined>;
-  /** Receives each span that has ended. */
   readonly add: (span: EndedSpan) => void;
 }
 
@@ -146,7 +144,6 @@ export class Span implements Trace, EndedSpan {
     this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends a sampled span. The parameters are the fields with these names. */
   endWithJson(beginning: string, path: string | undefined, rest: string): void {
     this.beginning = beginning;
     this.path = path;

@@ -16,7 +16,6 @@ import type { Span } from './span.ts';
 export interface TracingOptions {
   readonly env: Environment;
   readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
-  /** The name and the version of the service. Variables can set others. */
   readonly service: { readonly title: string; readonly version: string };
   readonly gatefoldVersion: string;
   readonly log: Log;
@@ -46,7 +45,6 @@ export function announceTracing(env: Environment, log: Log): void {
   log.info('traces-on', { endpoint: endpoint.origin + endpoint.pathname, sampler });
 }
 
-/** @returns undefined when tracing is off */
 export function startTracing(options: TracingOptions): Tracing | undefined {
   const { env, service, gatefoldVersion, log } = options;
   const { tracePropagate, traceCapture: capture } = options.settings;

@@ -13,7 +13,7 @@ import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { addressOf, networkOf, parseTrustedProxies } from './address.ts';
 import { answerClientErrors } from './answer/client-error.ts';
-import { createResponder, type RequestObserver } from './answer/response.ts';
+import { type RequestObserver, Responder } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
@@ -82,7 +82,7 @@ export function createApp(parts: AppParts): App {
     maxUnread: bodyBudget,
     maxConnections: settings.maxConnections,
   });
-  const respond = createResponder({
+  const respond = new Responder({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
     bodyLimit,
@@ -111,9 +111,10 @@ export function createApp(parts: AppParts): App {
   const startTime = () => (isMeasured ? performance.now() : 0);
   let inFlight = 0;
 
+  const fail: Responder['fail'] = (exchange, thrown) => respond.fail(exchange, thrown);
   const createSteps = prepareSteps({
     ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
-    ...{ background, basePath, contexts, respond, fail: respond.fail, resume: advance },
+    ...{ background, basePath, contexts, respond, fail, resume: advance },
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
     bodyLimit,
@@ -263,7 +264,7 @@ export function createApp(parts: AppParts): App {
       respond.useService(service);
     },
     rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
-    setDraining: respond.setDraining,
+    setDraining: () => respond.setDraining(),
     inFlight: () => inFlight,
     pendingWork: background.pending,
     giveUpWork: background.giveUp,

@@ -5,6 +5,7 @@ import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
+import type { Responder } from './answer/response.ts';
 import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
 import { createCheckCaller } from './caller-check.ts';
 import type { Exchange, Step } from './exchange.ts';
@@ -53,6 +54,8 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   const { createTimedStep, checkTypes, callOperation } = createCallSteps(parts);
   const messageSteps = createMessageSteps(parts);
 
+  const answerResult: Responder['result'] = (exchange, result) => respond.result(exchange, result);
+
   function answerSecret(exchange: Exchange, result: unknown): void {
     const { status, body } = result as ExplicitAnswer;
     respond.secret(exchange, status, body);
@@ -79,9 +82,9 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       checkLimit, //                    429
       readData, //                      400, 408, 413, 415, 503: the body, or else the query
       checkTypes, //                    422
-      callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
+      callOperation(answerResult), //   500, 503: `_before`, the operation, `_after`
     ];
-    const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
+    const documentSteps = [identifyCaller, checkRate, readData, callOperation(answerResult)];
     // A client gets its key from one of these operations, so no `Authorization` is read. No step checks the origin: the
     // caller is known by the ID token in the body, which a page of another site does not have, and not by a cookie.
     const identitySteps = [checkRate, readData, callOperation(answerSecret)];

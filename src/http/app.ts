@@ -1,7 +1,7 @@
 // Serves one request, from top to bottom: `serve` refuses bad requests, finds the row of routes.ts, and then runs the
-// steps (steps.ts) of that row. An exchange is one request with its answer. A request is in flight from its start until
-// its answer is complete, or until a streamed answer begins. This file opens no port and reads no environment variable.
-// The caller of createApp() makes the server listen.
+// steps (steps.ts) of that row. A request is in flight from its start until its answer is complete, or until a streamed
+// answer begins. This file opens no port and reads no environment variable. The caller of createApp() makes the server
+// listen.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';

@@ -1,5 +1,5 @@
 // An exchange is one request with its answer. Its fields are the state that the steps of the request share, and that
-// the log line shows. A key is the credential of a registered application. Each key has a row in the credentials table.
+// the log line shows.
 import type { ServerResponse } from 'node:http';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
@@ -33,9 +33,7 @@ export interface RequestInput extends RequestParts {
 /** A call of an operation by a tool of the Model Context Protocol (tool-calls.ts). */
 export interface ToolCall {
   readonly name: string;
-  /** The name of the group, such as `Order`. */
   readonly group: string;
-  /** The name of the operation, such as `GET {id}`. */
   readonly operation: string;
   readonly verb: string;
   /** The path with its query, as a request would have it. */
@@ -87,7 +85,6 @@ export class Exchange {
   caller: CallerRow | undefined;
   /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
   credentialId = '';
-  /** Set by `authenticate` of the service file. */
   user: ServiceUser | undefined;
   /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
   userId: string | undefined;

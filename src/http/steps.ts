@@ -1,5 +1,4 @@
-// The steps of a request (functions that run one after another), for each row of routes.ts. The steps themselves are in
-// other files.
+// The order of a request's steps, for each row of routes.ts. The order decides what is refused first.
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
@@ -68,7 +67,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
-      identifyCaller, //                401: whose key (credential of an application) it is, if there is one
+      identifyCaller, //                401: whose key it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
     ];
     const findSteps: readonly Step[] = [

@@ -9,7 +9,6 @@ import { isEventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
 
-/** @throws HttpError UNENCODABLE_RESULT */
 export function encodeResult(value: unknown): string {
   let json: string | undefined;
   try {
@@ -173,7 +172,6 @@ function isOtherReadable(value: object): boolean {
   return typeof pipe === 'function' && typeof on === 'function' && typeof destroy === 'function';
 }
 
-/** Says what to return in place of an object that can be sent neither as JSON nor as bytes. */
 export function adviseInstead(value: object): string {
   if (value instanceof Error) return 'throw it instead of returning it';
   if (typeof (value as { then?: unknown }).then === 'function') return 'await it';

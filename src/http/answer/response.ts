@@ -1,5 +1,5 @@
-// Sends the answers, and then reports each answer to the log and the metrics. An exchange (a request with its answer)
-// is answered when the whole answer has been passed to Node. replies.ts prepares results that are not plain objects.
+// Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
+// answer has been passed to Node. replies.ts prepares results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -251,7 +251,6 @@ export class Responder {
     });
   }
 
-  /** Called when the last byte is sent, or when the client has left. */
   #report(exchange: Exchange, status: number, bytes: number): void {
     const { accessLog, observer } = this.#options;
     if (accessLog !== undefined || observer !== undefined) {

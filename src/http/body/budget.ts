@@ -12,7 +12,7 @@ import type { Exchange } from '../exchange.ts';
 export interface BodyBudgetOptions {
   /** The budget in bytes. */
   readonly limit: number;
-  /** Returns an exchange (request with its answer) for each connection: the last one. */
+  /** Returns the last exchange of each connection. */
   readonly exchanges: () => Iterable<Exchange>;
   /** Refuses an upload that sends too little, to make room for uploads that wait. */
   readonly evict: (exchange: Exchange) => void;

@@ -33,7 +33,6 @@ export interface Connections {
   begin(exchange: Exchange): boolean;
   /** Called when the answer is complete. The idle time of the connection begins with this call. */
   end(exchange: Exchange): void;
-  /** Returns the last exchange of each connection. */
   exchanges(): Iterable<Exchange>;
 }
 
@@ -99,9 +98,9 @@ export function createConnections({
   }
 
   /**
-   * Ends the idle connections of a worker that drains (completes its requests and then exits). The worker calls this
-   * function repeatedly. A connection that has received bytes since the last call is not ended, because these bytes can
-   * be the start of a request. This function replaces Node's, which also ends connections with unsent bytes.
+   * Ends the idle connections of a worker that drains. The worker calls this function repeatedly. A connection that has
+   * received bytes since the last call is not ended, because these bytes can be the start of a request. This function
+   * replaces Node's, which also ends connections with unsent bytes.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {

@@ -219,7 +219,7 @@ export function createApp(parts: AppParts): App {
     if (!connections.begin(exchange)) return;
     inFlight++;
     exchange.requestId = newRequestId(exchange.head.requestId);
-    exchange.expectsContinue = expectation === 'continue';
+    exchange.body.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that follow a request with `Upgrade`, so the connection ends after the answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
@@ -238,7 +238,7 @@ export function createApp(parts: AppParts): App {
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
-    exchange.receivedBody = undefined;
+    exchange.body.received = undefined;
     exchange.input = undefined;
     budget.release(exchange);
   }

@@ -107,7 +107,7 @@ export class Responder {
     } catch (error) {
       return this.fail(exchange, error);
     }
-    const endsConnection = exchange.streamsBody && this.#hasLongRest(exchange);
+    const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
     this.#sendText(exchange, exchange.status, body, this.#headerSetOf(exchange).json, NO_HEADERS, endsConnection);
   }
 

@@ -73,11 +73,11 @@ export function createConnections({
       clearInterval(timer);
       timer = undefined;
     }
-    // If `onBodyLost` is set, the body of the last request was still arriving, and its reader now gets an error. Nobody
+    // If `onLost` is set, the body of the last request was still arriving, and its reader now gets an error. Nobody
     // can read the answer any more, so the response ends, too.
-    if (lastExchange?.onBodyLost === undefined) return;
+    if (lastExchange?.body.onLost === undefined) return;
     lastExchange.response.destroy();
-    lastExchange.onBodyLost();
+    lastExchange.body.onLost();
   }
 
   function sweep(): void {

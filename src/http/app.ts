@@ -1,7 +1,7 @@
 // Serves one request, from top to bottom: `serve` refuses bad requests, finds the row of routes.ts, and then runs the
-// steps (steps.ts) of that row. An exchange is one request with its answer. A request is in flight from its start until
-// its answer is complete, or until a streamed answer begins. This file opens no port and reads no environment variable.
-// The caller of createApp() makes the server listen.
+// steps (steps.ts) of that row. A request is in flight from its start until its answer is complete, or until a streamed
+// answer begins. This file opens no port and reads no environment variable. The caller of createApp() makes the server
+// listen.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
@@ -13,7 +13,7 @@ import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { addressOf, networkOf, parseTrustedProxies } from './address.ts';
 import { answerClientErrors } from './answer/client-error.ts';
-import { createResponder, type RequestObserver } from './answer/response.ts';
+import { type RequestObserver, Responder } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
@@ -82,7 +82,7 @@ export function createApp(parts: AppParts): App {
     maxUnread: bodyBudget,
     maxConnections: settings.maxConnections,
   });
-  const respond = createResponder({
+  const respond = new Responder({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
     bodyLimit,
@@ -111,9 +111,10 @@ export function createApp(parts: AppParts): App {
   const startTime = () => (isMeasured ? performance.now() : 0);
   let inFlight = 0;
 
+  const fail: Responder['fail'] = (exchange, thrown) => respond.fail(exchange, thrown);
   const createSteps = prepareSteps({
     ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
-    ...{ background, basePath, contexts, respond, fail: respond.fail, resume: advance },
+    ...{ background, basePath, contexts, respond, fail, resume: advance },
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
     bodyLimit,
@@ -218,7 +219,7 @@ export function createApp(parts: AppParts): App {
     if (!connections.begin(exchange)) return;
     inFlight++;
     exchange.requestId = newRequestId(exchange.head.requestId);
-    exchange.expectsContinue = expectation === 'continue';
+    exchange.body.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that follow a request with `Upgrade`, so the connection ends after the answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
@@ -237,7 +238,7 @@ export function createApp(parts: AppParts): App {
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
-    exchange.receivedBody = undefined;
+    exchange.body.received = undefined;
     exchange.input = undefined;
     budget.release(exchange);
   }
@@ -263,7 +264,7 @@ export function createApp(parts: AppParts): App {
       respond.useService(service);
     },
     rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
-    setDraining: respond.setDraining,
+    setDraining: () => respond.setDraining(),
     inFlight: () => inFlight,
     pendingWork: background.pending,
     giveUpWork: background.giveUp,

@@ -1,6 +1,6 @@
 // Two steps of a request. The first finds out whose key the request brings. The second checks whether that key may use
-// the method and the group of the URL. A key is the credential of a registered application, sent as `Authorization` or
-// in another header that the service file names.
+// the method and the group of the URL. A key is sent as `Authorization`, or in another header that the service file
+// names.
 import { refusal } from '../base/errors.ts';
 import { type CallerRow, checkGroup, checkVerb, invalidCredential, storeAway } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';

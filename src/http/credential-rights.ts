@@ -1,5 +1,5 @@
-// Checks the rights of a key (the credential of an application): the groups and methods that its row in the credentials
-// table allows, and the rules of the setting `access` that ask for a key or a scope.
+// Checks the rights of a key: the groups and methods that its row in the credentials table allows, and the rules of the
+// setting `access` that ask for a key or a scope.
 import { refusal } from '../base/errors.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import type { Rate } from '../base/rate.ts';
@@ -22,13 +22,11 @@ export interface CallerRow {
 
 export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>;
 
-/** @throws HttpError `GROUP_NOT_ALLOWED` */
 export function checkGroup({ groups }: CallerRow, groupInUrl: string): void {
   if (groups === '*' || groups?.has(groupNameOf(groupInUrl) ?? '')) return;
   throw refusal('GROUP_NOT_ALLOWED');
 }
 
-/** @throws HttpError `METHOD_NOT_ALLOWED` */
 export function checkVerb({ methods }: CallerRow, verb: string): void {
   if (methods === undefined || methods.has(verb) || (verb === 'HEAD' && methods.has('GET'))) return;
   throw refusal('METHOD_NOT_ALLOWED', 'This application may not use the method', {

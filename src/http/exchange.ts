@@ -1,5 +1,5 @@
 // An exchange is one request with its answer. Its fields are the state that the steps of the request share, and that
-// the log line shows. A key is the credential of a registered application. Each key has a row in the credentials table.
+// the log line shows.
 import type { ServerResponse } from 'node:http';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
@@ -7,7 +7,7 @@ import type { ServiceUser } from '../controller/service.ts';
 import type { Trace } from '../controller/trace.ts';
 import type { CallingApplication } from '../controller.ts';
 import type { FormatError } from './answer/error-body.ts';
-import type { Pieces } from './body/pieces.ts';
+import { BodyState } from './body/body-state.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
@@ -33,9 +33,7 @@ export interface RequestInput extends RequestParts {
 /** A call of an operation by a tool of the Model Context Protocol (tool-calls.ts). */
 export interface ToolCall {
   readonly name: string;
-  /** The name of the group, such as `Order`. */
   readonly group: string;
-  /** The name of the operation, such as `GET {id}`. */
   readonly operation: string;
   readonly verb: string;
   /** The path with its query, as a request would have it. */
@@ -62,6 +60,7 @@ export class Exchange {
   readonly head: RequestHead;
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
+  readonly body = new BodyState();
   requestId = '';
   /** Undefined until the request target has been read. */
   resolvedPath: ResolvedPath | undefined;
@@ -87,7 +86,6 @@ export class Exchange {
   caller: CallerRow | undefined;
   /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
   credentialId = '';
-  /** Set by `authenticate` of the service file. */
   user: ServiceUser | undefined;
   /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
   userId: string | undefined;
@@ -101,20 +99,6 @@ export class Exchange {
   foreignAuthorization: string | undefined;
   /** Undefined until the first read (cookies.ts). */
   cookies: Readonly<Record<string, string>> | undefined;
-  /** True while the client waits for `100 Continue` before it sends the body. */
-  expectsContinue = false;
-  /** True when the operation reads the body as a stream. The answer can then be sent before the body is read. */
-  streamsBody = false;
-  /** True while body/budget.ts counts the body as an upload: from the start of reading until the body is complete. */
-  isUploading = false;
-  /** Maximum bytes that the upload can have: its announced length, or else the limit of the body. */
-  maxUploadBytes = 0;
-  /** The part of the body that has arrived, before inflating. */
-  receivedBody: Buffer | Pieces | undefined;
-  /** Bytes that body/budget.ts counts. */
-  heldBytes = 0;
-  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 when the next check must not compare. */
-  lastHeldBytes = -1;
   /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
   /** Bytes of the answer that the kernel had not taken at the last count. */
@@ -130,8 +114,6 @@ export class Exchange {
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
   cancelAnswer: ((reason: Error) => void) | undefined;
-  /** Called when the connection closes before the whole body has come. An event listener would cost more. */
-  onBodyLost: (() => void) | undefined;
   /** Undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */

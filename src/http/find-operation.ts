@@ -1,6 +1,6 @@
 // Two steps of a request. The first finds out whether the URL names a folder before the group. The second finds the
-// group and the operation that serve the request. A key is the credential of an application, and has a row in the
-// credentials table. That row can name a handler: a group that serves all requests of the key, whatever the URL is.
+// group and the operation that serve the request. The row of a key can name a handler, which then serves whatever the
+// URL is.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';

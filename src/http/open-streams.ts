@@ -1,7 +1,7 @@
-// Ends a streamed answer whose key (the credential of an application) no longer allows the request. The rights of the
-// key are checked when the request comes, but the stream can outlast these rights. So each second, a sweep looks at all
-// streams. A stream is checked again in three cases: the credentials table has changed, the table has become too old to
-// accept any key (kind `away`), or the key has expired.
+// Ends a streamed answer whose key no longer allows the request. The rights of the key are checked when the request
+// comes, but the stream can outlast these rights. So each second, a sweep looks at all streams. A stream is checked
+// again in three cases: the credentials table has changed, the table has become too old to accept any key (kind
+// `away`), or the key has expired.
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential, storeAway } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';

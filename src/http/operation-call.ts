@@ -1,5 +1,5 @@
-// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after` (methods
-// of the controller that run around each operation). Both steps run within the time limit of the operation.
+// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after`. Both
+// steps run within the time limit of the operation.
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';

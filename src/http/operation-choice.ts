@@ -17,8 +17,8 @@ export interface Choice {
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
- * @param secondName a name for the operation if `slugs` has none: the group in the URL, when a handler (a group that
- *   serves all requests of a key) serves the request instead of that group
+ * @param secondName a name for the operation if `slugs` has none: the group in the URL, when a handler serves the
+ *   request instead of that group
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
 export function chooseOperation(

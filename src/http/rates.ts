@@ -1,5 +1,5 @@
 // Two steps of a request. The first checks how often the caller may call the service, the second the `limit` of the
-// operation. The limiter in limits/ counts the calls. A key is the credential of an application.
+// operation. The limiter in limits/ counts the calls.
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { addressOf, networkOf, type TrustedProxies } from './address.ts';

@@ -21,7 +21,6 @@ export interface RouteMatch {
 }
 
 export interface Router {
-  /** @throws HttpError MALFORMED_PATH */
   resolve(rawPath: string): ResolvedPath;
 }
 

@@ -1,10 +1,10 @@
-// The steps of a request (functions that run one after another), for each row of routes.ts. The steps themselves are in
-// other files.
+// The order of a request's steps, for each row of routes.ts. The order decides what is refused first.
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
+import type { Responder } from './answer/response.ts';
 import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
 import { createCheckCaller } from './caller-check.ts';
 import type { Exchange, Step } from './exchange.ts';
@@ -53,6 +53,8 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   const { createTimedStep, checkTypes, callOperation } = createCallSteps(parts);
   const messageSteps = createMessageSteps(parts);
 
+  const answerResult: Responder['result'] = (exchange, result) => respond.result(exchange, result);
+
   function answerSecret(exchange: Exchange, result: unknown): void {
     const { status, body } = result as ExplicitAnswer;
     respond.secret(exchange, status, body);
@@ -65,7 +67,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
-      identifyCaller, //                401: whose key (credential of an application) it is, if there is one
+      identifyCaller, //                401: whose key it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
     ];
     const findSteps: readonly Step[] = [
@@ -79,9 +81,9 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       checkLimit, //                    429
       readData, //                      400, 408, 413, 415, 503: the body, or else the query
       checkTypes, //                    422
-      callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
+      callOperation(answerResult), //   500, 503: `_before`, the operation, `_after`
     ];
-    const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
+    const documentSteps = [identifyCaller, checkRate, readData, callOperation(answerResult)];
     // A client gets its key from one of these operations, so no `Authorization` is read. No step checks the origin: the
     // caller is known by the ID token in the body, which a page of another site does not have, and not by a cookie.
     const identitySteps = [checkRate, readData, callOperation(answerSecret)];

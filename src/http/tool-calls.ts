@@ -1,6 +1,6 @@
 // Calls operations as tools of the Model Context Protocol (MCP). A request brings a message, and passes the steps for
-// its origin, its key and its rate. If the message is a tool call, an exchange (a request with its answer) is made for
-// the call, with the same caller. This exchange passes the later steps. The code in mcp/ reads the messages.
+// its origin, its key and its rate. If the message is a tool call, an exchange is made for the call, with the same
+// caller. This exchange passes the later steps. The code in mcp/ reads the messages.
 import type { IncomingHttpHeaders } from 'node:http';
 import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';

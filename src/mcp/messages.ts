@@ -14,7 +14,6 @@ import { agreeOnRevision, META_PREFIX, RpcError, type RpcMessage, readMessage, S
 import { describeTools, type Tool } from './tool-list.ts';
 
 export interface ToolServerParts {
-  /** Returns all groups that answer requests now. */
   readonly groups: () => Promise<readonly Group[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;

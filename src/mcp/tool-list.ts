@@ -28,7 +28,6 @@ export interface ToolDefinition {
 /** A cache of the tools, by group. A changed group is a new object, which is not in the cache yet. */
 const toolsByGroup = new WeakMap<Group, readonly Tool[]>();
 
-/** Returns the tools in the order of the source. */
 export function describeTools(group: Group): readonly Tool[] {
   const cachedTools = toolsByGroup.get(group);
   if (cachedTools !== undefined) return cachedTools;
@@ -65,7 +64,6 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
   };
 }
 
-/** Returns the HTTP method and the path segments that call an operation. */
 function endpointOf(operation: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
   const route = routes.find(({ name }) => name === operation);
   if (route !== undefined) return { verb: route.verb, segments: route.segments };

@@ -1,6 +1,5 @@
 // Runs one worker process. The worker loads the folder, listens, drains and ends when the supervisor says so, and
-// reports its state back (messages.ts has the messages). A new group is one that is added while workers serve. This
-// file does not know how the parts of a worker are built.
+// reports its state back (messages.ts has the messages). This file does not know how the parts of a worker are built.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';

@@ -1,7 +1,6 @@
 // The messages between the supervisor and its workers over the IPC channel: one union for each direction. A controller
 // can send its own messages over the same channel, so the messages of this file are in an envelope: `{gatefold: …}`.
-// A generation is a set of workers that have loaded the same state of the folder. A new group is one that was added
-// while workers serve. A token pays for one request of a caller with a rate limit.
+// A token pays for one request of a caller with a rate limit.
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';

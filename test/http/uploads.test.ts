@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import { BodyState } from '../../src/http/body/body-state.ts';
 import { createBodyBudget, defaultBodyBudget } from '../../src/http/body/budget.ts';
 import { Pieces } from '../../src/http/body/pieces.ts';
 import { findConnection } from '../../src/http/connections/connection.ts';
@@ -102,7 +103,7 @@ describe('incomplete uploads', () => {
     service.app.server.on('connection', (socket) => sockets.push(socket));
     let most = 0;
     const heldBytes = () => {
-      const held = sockets.map((socket) => findConnection(socket)?.lastExchange?.heldBytes ?? 0);
+      const held = sockets.map((socket) => findConnection(socket)?.lastExchange?.body.heldBytes ?? 0);
       most = Math.max(
         most,
         held.reduce((sum, bytes) => sum + bytes, 0),
@@ -133,7 +134,7 @@ describe('incomplete uploads', () => {
     refused.write('a'.repeat(10_000));
     const [socket] = sockets as [Socket];
     while (socket.bytesRead < 50_000) await turn();
-    assert.equal(findConnection(socket)?.lastExchange?.heldBytes, 0);
+    assert.equal(findConnection(socket)?.lastExchange?.body.heldBytes, 0);
   });
 
   test('leave no room for others while operations have inflated bodies', async (t) => {
@@ -298,12 +299,7 @@ describe('body budget', () => {
     const budget = createBodyBudget({ limit, exchanges: () => all, evict });
     const make = (): Made => {
       const [request, socket] = [fakeStream(), fakeStream()];
-      const made = {
-        isUploading: false,
-        heldBytes: 0,
-        lastHeldBytes: -1,
-        request: { ...request, socket },
-      } as unknown as Exchange;
+      const made = { body: new BodyState(), request: { ...request, socket } } as unknown as Exchange;
       const flow = {
         get flowing() {
           assert.equal(request.isFlowing(), socket.isFlowing());
@@ -336,7 +332,10 @@ describe('body budget', () => {
     budget.completeUpload(a.made);
     assert.deepEqual(flows(b, c), [true, true]);
     for (const { made } of [a, b, c, e]) budget.release(made);
-    assert.deepEqual([budget.uploadCount(), a.made.heldBytes, b.made.heldBytes, c.made.heldBytes], [0, 0, 0, 0]);
+    assert.deepEqual(
+      [budget.uploadCount(), a.made.body.heldBytes, b.made.body.heldBytes, c.made.body.heldBytes],
+      [0, 0, 0, 0],
+    );
   });
 
   test('resumes only as many uploads as there is room for', () => {
@@ -386,7 +385,7 @@ describe('body budget', () => {
     const { begin, budget, evicted } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 8 }, () => begin());
     for (const { made } of crowd) assert.ok(budget.reserve(made, 20 * KB));
-    const flowing = () => crowd.find(({ made, flow }) => made.isUploading && flow.flowing)?.made as Exchange;
+    const flowing = () => crowd.find(({ made, flow }) => made.body.isUploading && flow.flowing)?.made as Exchange;
     const stalled = flowing();
     await tick(t);
     // An upload that sends too little in a second counts as stalled.
@@ -419,7 +418,7 @@ describe('body budget', () => {
       }
       const resumed = crowd.filter(({ flow }) => !flow.flowing);
       for (const { made } of [...crowd].sort((a) => (a.flow.flowing ? -1 : 1)).slice(0, released)) budget.release(made);
-      assert.ok(resumed.some(({ made, flow }) => flow.flowing && made.isUploading));
+      assert.ok(resumed.some(({ made, flow }) => flow.flowing && made.body.isUploading));
       for (let turns = 0; turns < 5; turns++) await turn();
       assert.deepEqual(evicted, []);
       // The next check can come at once. The one after it comes when a second has passed.

@@ -8,7 +8,6 @@ export type ByteSource = Readable | ReadableStream<Uint8Array>;
 export interface StreamListener {
   /** Sends the head. Called at the first piece, or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
-  /** Called when the whole body has been sent. */
   end(bytes: number): void;
   /** @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;

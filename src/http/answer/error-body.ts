@@ -63,7 +63,6 @@ function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Par
   };
 }
 
-/** @throws Error when the result of `formatError` cannot be sent */
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
   if (isThenable(result)) {
     // Without a listener, a rejection of the promise would be an uncaught exception.

@@ -1,6 +1,6 @@
 // Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment line every 15 s keeps
-// proxies from closing an idle connection. When the worker drains (exits after its requests), the stream ends between
-// two events, and its client reconnects to another worker.
+// proxies from closing an idle connection. When the worker drains, the stream ends between two events, and its client
+// reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamListener } from './byte-stream.ts';

@@ -1,5 +1,5 @@
-// Sends the answers, and then reports each answer to the log and the metrics. An exchange (a request with its answer)
-// is answered when the whole answer has been passed to Node. replies.ts prepares results that are not plain objects.
+// Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
+// answer has been passed to Node. replies.ts prepares results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -14,8 +14,8 @@ import type { WatchStream } from '../open-streams.ts';
 import { endEvent } from '../request-event.ts';
 import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { encodeResult, isJson } from './json.ts';
-import { createRefusals, isAnswerable } from './refusals.ts';
-import { createReplies } from './replies.ts';
+import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
+import { createReplies, type Replies } from './replies.ts';
 
 export interface RequestObserver {
   /**
@@ -41,22 +41,6 @@ export interface ResponderOptions {
   readonly watchStream: WatchStream;
 }
 
-export interface Responder {
-  /** Sends the result of an operation with the status of the exchange. */
-  result(exchange: Exchange, result: unknown): void;
-  /** Sends a body that no cache may store, because it can contain a secret. */
-  secret(exchange: Exchange, status: number, body: object): void;
-  preflight(exchange: Exchange): void;
-  /** Answers with an error. Anything but an HttpError becomes a 500, and is logged as its cause. */
-  fail(exchange: Exchange, thrown: unknown): void;
-  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
-  rawRefusal(error: HttpError, requestId: string, extra?: readonly string[]): string;
-  /** Uses the headers and the error format of this service file from now on. */
-  useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
-  /** Makes each answer from now on end its connection, unless a pipelined request waits on the connection. */
-  setDraining(): void;
-}
-
 const NO_HEADERS: readonly string[] = [];
 /**
  * Errors after which the connection ends, because the start of the next request cannot be found, or because the rest of
@@ -73,118 +57,41 @@ const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
 /** Maximum milliseconds for which the rest of a request is read, so that its client can read the answer meanwhile. */
 const LINGER = 2000;
 
-export function createResponder(options: ResponderOptions): Responder {
-  const { log, accessLog, bodyLimit, showsCauses, isSecure, observer, onAnswered, onStreaming, watchStream } = options;
-  let isDraining = false;
-  let headerSets = createHeaderSets(undefined);
-  const refusals = createRefusals({ log, showsCauses });
+export class Responder {
+  readonly #options: ResponderOptions;
+  readonly #refusals: Refusals;
+  readonly #replies: Replies;
+  #headerSets = createHeaderSets(undefined);
+  #isDraining = false;
 
-  /**
-   * @param usual an array that ends in LAST_LINES. This function replaces the request id and the length in the array,
-   *   which can be shared, because writeHead() has read the array when it returns
-   * @param extra more headers: alternating names and values
-   * @param endsConnection whether the connection ends with this answer; Node then adds the header `Connection`
-   */
-  function sendText(
-    exchange: Exchange,
-    status: number,
-    body: string,
-    usual: string[],
-    extra: readonly string[] = NO_HEADERS,
-    endsConnection = false,
-  ): void {
-    if (exchange.capture !== undefined) return deliver(exchange, status, usual, body);
-    const { response } = exchange;
-    const bytes = Buffer.byteLength(body);
-    if (endsConnection || (isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
-    usual[usual.length - 3] = exchange.requestId;
-    usual[usual.length - 1] = String(bytes);
-    response.writeHead(status, extra === NO_HEADERS ? usual : headerSetOf(exchange).extended(usual, extra));
-    end(exchange, body);
-    complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
-  }
-
-  const headerSetOf = (exchange: Exchange): HeaderSet => headerSets(exchange.head.origin);
-
-  function end(exchange: Exchange, body: string | Uint8Array): void {
-    const { response } = exchange;
-    if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
-    else endWith(response, body, isSecure);
-  }
-
-  const replies = createReplies({
-    log,
-    fail,
-    send(exchange, status, headers, body) {
-      if (exchange.capture !== undefined) return deliver(exchange, status, headers, body);
-      writeHead(exchange, status, headers, false);
-      end(exchange, body);
-      complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
-    },
-    sendHead(exchange, status, headers, endsConnection) {
-      writeHead(exchange, status, headers, endsConnection);
-      clearTimeout(exchange.timeLimitTimer);
-      exchange.isStreamingAnswer = true;
-      onStreaming(exchange);
-    },
-    complete(exchange, status, bytes) {
-      if (!exchange.isAnswered) complete(exchange, status, bytes);
-    },
-    watchStream,
-  });
-
-  /** @param headers the header lines of the operation; this function adds those of the server */
-  function writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
-    const { response, requestId } = exchange;
-    if (endsConnection || hasLongRest(exchange) || (isDraining && !hasWaitingRequests(exchange)))
-      response.shouldKeepAlive = false;
-    response.writeHead(status, [...headerSetOf(exchange).addTo(headers), 'X-Request-Id', requestId]);
-  }
-
-  /** Passes the answer to a tool call to the code in mcp/, and sends nothing on the connection. */
-  function deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
-    complete(exchange, status, Buffer.byteLength(body));
-    exchange.capture?.({ status, headers, body });
-  }
-
-  /**
-   * Marks the exchange as answered. The report (log line and metrics) follows now, or when the kernel has taken the
-   * whole answer.
-   */
-  function complete(exchange: Exchange, status: number, bytes: number): void {
-    exchange.isAnswered = true;
-    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
-    onAnswered(exchange);
-    if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
-    const { response } = exchange;
-    // If the client has left, the log says 499, as nginx does.
-    if (response.destroyed) return report(exchange, 499, bytes);
-    const { socket } = response;
-    exchange.unsentBytes = socket === null ? 0 : unsentBytes(socket);
-    if (exchange.unsentBytes === 0) return report(exchange, status, bytes);
-    // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
-    // write, so the listeners check the socket, too.
-    let isFinished = false;
-    response.on('finish', () => {
-      isFinished = socket?.destroyed === false;
-    });
-    response.on('close', () => {
-      if (isFinished && socket?.errored === null) report(exchange, status, bytes);
-      else report(exchange, 499, Math.max(0, bytes - exchange.unsentBytes));
+  constructor(options: ResponderOptions) {
+    const { log, showsCauses, watchStream, onStreaming } = options;
+    this.#options = options;
+    this.#refusals = createRefusals({ log, showsCauses });
+    this.#replies = createReplies({
+      log,
+      fail: (exchange, error) => this.fail(exchange, error),
+      send: (exchange, status, headers, body) => {
+        if (exchange.capture !== undefined) return this.#deliver(exchange, status, headers, body);
+        this.#writeHead(exchange, status, headers, false);
+        this.#end(exchange, body);
+        this.#complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+      },
+      sendHead: (exchange, status, headers, endsConnection) => {
+        this.#writeHead(exchange, status, headers, endsConnection);
+        clearTimeout(exchange.timeLimitTimer);
+        exchange.isStreamingAnswer = true;
+        onStreaming(exchange);
+      },
+      complete: (exchange, status, bytes) => {
+        if (!exchange.isAnswered) this.#complete(exchange, status, bytes);
+      },
+      watchStream,
     });
   }
 
-  /** Called when the last byte is sent, or when the client has left. */
-  function report(exchange: Exchange, status: number, bytes: number): void {
-    if (accessLog !== undefined || observer !== undefined) {
-      const now = performance.now();
-      accessLog?.(exchange, status, bytes, now);
-      observer?.answered(exchange, status, bytes, now - exchange.startedAt);
-    }
-    endEvent(exchange, status, bytes);
-  }
-
-  function result(exchange: Exchange, value: unknown): void {
+  /** Sends the result of an operation with the status of the exchange. */
+  result(exchange: Exchange, value: unknown): void {
     if (exchange.isAnswered) return;
     // Nearly all results are plain objects. For them, this check is the only cost of the other kinds of results.
     if (
@@ -193,78 +100,174 @@ export function createResponder(options: ResponderOptions): Responder {
       Object.getPrototypeOf(value) !== Object.prototype &&
       !isJson(value)
     )
-      return replies.answer(exchange, value);
+      return this.#replies.answer(exchange, value);
     let body: string;
     try {
       body = encodeResult(value);
     } catch (error) {
-      return fail(exchange, error);
+      return this.fail(exchange, error);
     }
-    const endsConnection = exchange.streamsBody && hasLongRest(exchange);
-    sendText(exchange, exchange.status, body, headerSetOf(exchange).json, NO_HEADERS, endsConnection);
+    const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
+    this.#sendText(exchange, exchange.status, body, this.#headerSetOf(exchange).json, NO_HEADERS, endsConnection);
   }
 
-  function secret(exchange: Exchange, status: number, body: object): void {
-    if (!exchange.isAnswered) sendText(exchange, status, JSON.stringify(body), headerSetOf(exchange).uncached);
+  /** Sends a body that no cache may store, because it can contain a secret. */
+  secret(exchange: Exchange, status: number, body: object): void {
+    if (!exchange.isAnswered)
+      this.#sendText(exchange, status, JSON.stringify(body), this.#headerSetOf(exchange).uncached);
   }
 
-  function preflight(exchange: Exchange): void {
+  preflight(exchange: Exchange): void {
     const requested = exchange.request.headers['access-control-request-headers'];
-    const headers = headerSetOf(exchange).preflight(requested);
-    sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, hasLongRest(exchange));
+    const headers = this.#headerSetOf(exchange).preflight(requested);
+    this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, this.#hasLongRest(exchange));
   }
 
   /**
-   * Answers any value that is thrown. To read the value can throw, too (a getter, a proxy), and Node can reject a
-   * header. The answer to such a second error is a 500.
+   * Answers any value that is thrown. Anything but an HttpError becomes a 500, and is logged as its cause. To read the
+   * value can throw, too (a getter, a proxy), and Node can reject a header. The answer to such a second error is a 500.
    */
-  function fail(exchange: Exchange, thrown: unknown): void {
+  fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
     try {
-      refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }), thrown);
+      this.#refuse(
+        exchange,
+        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }),
+        thrown,
+      );
     } catch (secondError) {
       if (exchange.isAnswered) return;
       if (!exchange.response.headersSent)
-        return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
+        return this.#refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
       // A head has been sent, so no error can be sent any more.
-      complete(exchange, 500, 0);
+      this.#complete(exchange, 500, 0);
       exchange.response.destroy();
     }
   }
 
-  function refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
-    const { status, text, contentType, headers } = refusals.answerTo(exchange, error, thrown);
+  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+  rawRefusal(error: HttpError, requestId: string, extra?: readonly string[]): string {
+    return this.#refusals.rawAnswer(error, requestId, this.#headerSets(undefined), extra);
+  }
+
+  /** Uses the headers and the error format of this service file from now on. */
+  useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
+    this.#headerSets = createHeaderSets(service);
+    this.#refusals.useFormat(service?.formatError);
+  }
+
+  /** Makes each answer from now on end its connection, unless a pipelined request waits on the connection. */
+  setDraining(): void {
+    this.#isDraining = true;
+    this.#replies.drain();
+  }
+
+  #refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
+    const { status, text, contentType, headers } = this.#refusals.answerTo(exchange, error, thrown);
     const endsConnection =
       CLOSING_CODES.has(error.code) ||
-      hasLongRest(exchange) ||
+      this.#hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
-    const set = headerSetOf(exchange);
-    if (contentType === undefined) return sendText(exchange, status, text, set.uncached, headers, endsConnection);
+    const set = this.#headerSetOf(exchange);
+    if (contentType === undefined) return this.#sendText(exchange, status, text, set.uncached, headers, endsConnection);
     const lines = set.addTo(['Content-Type', contentType, ...NO_STORE, ...headers]);
-    sendText(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
+    this.#sendText(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
+  }
+
+  /**
+   * @param usual an array that ends in LAST_LINES. This function replaces the request id and the length in the array,
+   *   which can be shared, because writeHead() has read the array when it returns
+   * @param extra more headers: alternating names and values
+   * @param endsConnection whether the connection ends with this answer; Node then adds the header `Connection`
+   */
+  #sendText(
+    exchange: Exchange,
+    status: number,
+    body: string,
+    usual: string[],
+    extra: readonly string[] = NO_HEADERS,
+    endsConnection = false,
+  ): void {
+    if (exchange.capture !== undefined) return this.#deliver(exchange, status, usual, body);
+    const { response } = exchange;
+    const bytes = Buffer.byteLength(body);
+    if (endsConnection || (this.#isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
+    usual[usual.length - 3] = exchange.requestId;
+    usual[usual.length - 1] = String(bytes);
+    response.writeHead(status, extra === NO_HEADERS ? usual : this.#headerSetOf(exchange).extended(usual, extra));
+    this.#end(exchange, body);
+    this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
+  }
+
+  #headerSetOf(exchange: Exchange): HeaderSet {
+    return this.#headerSets(exchange.head.origin);
+  }
+
+  #end(exchange: Exchange, body: string | Uint8Array): void {
+    const { response } = exchange;
+    if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
+    else endWith(response, body, this.#options.isSecure);
+  }
+
+  /** @param headers the header lines of the operation; this function adds those of the server */
+  #writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
+    const { response, requestId } = exchange;
+    if (endsConnection || this.#hasLongRest(exchange) || (this.#isDraining && !hasWaitingRequests(exchange)))
+      response.shouldKeepAlive = false;
+    response.writeHead(status, [...this.#headerSetOf(exchange).addTo(headers), 'X-Request-Id', requestId]);
+  }
+
+  /** Passes the answer to a tool call to the code in mcp/, and sends nothing on the connection. */
+  #deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
+    this.#complete(exchange, status, Buffer.byteLength(body));
+    exchange.capture?.({ status, headers, body });
+  }
+
+  /**
+   * Marks the exchange as answered. The report (log line and metrics) follows now, or when the kernel has taken the
+   * whole answer.
+   */
+  #complete(exchange: Exchange, status: number, bytes: number): void {
+    const { accessLog, observer, onAnswered } = this.#options;
+    exchange.isAnswered = true;
+    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
+    onAnswered(exchange);
+    if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
+    const { response } = exchange;
+    // If the client has left, the log says 499, as nginx does.
+    if (response.destroyed) return this.#report(exchange, 499, bytes);
+    const { socket } = response;
+    exchange.unsentBytes = socket === null ? 0 : unsentBytes(socket);
+    if (exchange.unsentBytes === 0) return this.#report(exchange, status, bytes);
+    // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
+    // write, so the listeners check the socket, too.
+    let isFinished = false;
+    response.on('finish', () => {
+      isFinished = socket?.destroyed === false;
+    });
+    response.on('close', () => {
+      if (isFinished && socket?.errored === null) this.#report(exchange, status, bytes);
+      else this.#report(exchange, 499, Math.max(0, bytes - exchange.unsentBytes));
+    });
+  }
+
+  #report(exchange: Exchange, status: number, bytes: number): void {
+    const { accessLog, observer } = this.#options;
+    if (accessLog !== undefined || observer !== undefined) {
+      const now = performance.now();
+      accessLog?.(exchange, status, bytes, now);
+      observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+    }
+    endEvent(exchange, status, bytes);
   }
 
   /** Says whether the rest of the body can be so long that it is better to end the connection than to read the rest. */
-  function hasLongRest(exchange: Exchange): boolean {
+  #hasLongRest(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
-    return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
+    return (
+      isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > this.#options.bodyLimit)
+    );
   }
-
-  return {
-    result,
-    secret,
-    preflight,
-    fail,
-    rawRefusal: (error, requestId, extra) => refusals.rawAnswer(error, requestId, headerSets(undefined), extra),
-    useService(service) {
-      headerSets = createHeaderSets(service);
-      refusals.useFormat(service?.formatError);
-    },
-    setDraining() {
-      isDraining = true;
-      replies.drain();
-    },
-  };
 }
 
 /**

@@ -76,7 +76,6 @@ function convertResponse(response: Response): Answer {
 /** A fetched Response has a URL. These of its headers describe its connection, or its body before inflating. */
 const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
-/** @throws HttpError UNENCODABLE_RESULT */
 function readHeaders(entries: readonly (readonly [name: string, value: unknown])[]): Omit<Answer, 'status' | 'body'> {
   const headers: string[] = [];
   const droppedHeaders: string[] = [];

@@ -53,7 +53,7 @@ export function readBody(
   const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
   budget.beginUpload(exchange, announcedLength < 0 ? limit : announcedLength);
-  if (exchange.expectsContinue) exchange.response.writeContinue();
+  if (exchange.body.expectsContinue) exchange.response.writeContinue();
 
   const failIncomplete = () => {
     const cause = new Error('the client closed the connection before the end of the body');
@@ -61,7 +61,7 @@ export function readBody(
   };
   // The client may have left while the request waited for the import of its group.
   if (request.destroyed) return failIncomplete();
-  exchange.onBodyLost = failIncomplete;
+  exchange.body.onLost = failIncomplete;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
     // After a refusal, the rest of the body is still read, and dropped here, so that the client can read the answer.
@@ -75,15 +75,15 @@ export function readBody(
     keepChunk(exchange, chunk);
   });
   request.on('end', () => {
-    exchange.onBodyLost = undefined;
+    exchange.body.onLost = undefined;
     if (exchange.isAnswered) return;
     budget.completeUpload(exchange);
-    const { receivedBody } = exchange;
+    const { received } = exchange.body;
     // The connection refers to this exchange until its next request comes, and would keep the body in memory so long.
-    exchange.receivedBody = undefined;
-    if (receivedBody === undefined) return sink.done(exchange, undefined, query, undefined);
+    exchange.body.received = undefined;
+    if (received === undefined) return sink.done(exchange, undefined, query, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
-    const bytes = receivedBody instanceof Pieces ? receivedBody.join() : receivedBody;
+    const bytes = received instanceof Pieces ? received.join() : received;
     if (coding === undefined) return decode(exchange, kind, bytes, sink, query);
     budget.whenMayInflate((done) =>
       coding.inflate(bytes, { maxOutputLength: limit }, (error, inflated) => {
@@ -100,14 +100,14 @@ export function readBody(
 
 /** Keeps a chunk of the body. Nearly every body is one chunk, and such a chunk is not copied. */
 function keepChunk(exchange: Exchange, chunk: Buffer): void {
-  const { receivedBody } = exchange;
-  if (receivedBody === undefined) exchange.receivedBody = chunk;
-  else if (receivedBody instanceof Pieces) receivedBody.add(chunk);
+  const { received } = exchange.body;
+  if (received === undefined) exchange.body.received = chunk;
+  else if (received instanceof Pieces) received.add(chunk);
   else {
     const pieces = new Pieces();
-    pieces.add(receivedBody);
+    pieces.add(received);
     pieces.add(chunk);
-    exchange.receivedBody = pieces;
+    exchange.body.received = pieces;
   }
 }
 

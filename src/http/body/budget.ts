@@ -12,7 +12,7 @@ import type { Exchange } from '../exchange.ts';
 export interface BodyBudgetOptions {
   /** The budget in bytes. */
   readonly limit: number;
-  /** Returns an exchange (request with its answer) for each connection: the last one. */
+  /** Returns the last exchange of each connection. */
   readonly exchanges: () => Iterable<Exchange>;
   /** Refuses an upload that sends too little, to make room for uploads that wait. */
   readonly evict: (exchange: Exchange) => void;
@@ -100,16 +100,16 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
     pausedUploads.delete(exchange);
     exchange.request.resume();
     exchange.request.socket.resume();
-    exchange.lastHeldBytes = -1;
+    exchange.body.lastHeldBytes = -1;
     // During two checks, the client had a whole STALL_INTERVAL to send. Node delivers bytes that came during the pause
     // within two turns of the event loop. If none came by then, the upload is refused.
-    if (checkCount - pausedAt > 1) setImmediate(setImmediate, evictSilent, exchange, exchange.heldBytes);
+    if (checkCount - pausedAt > 1) setImmediate(setImmediate, evictSilent, exchange, exchange.body.heldBytes);
   }
 
   /** Makes the upload privileged if `reservedRoom` has room for all of it. One upload always can be privileged. */
   function claimPrivilege(exchange: Exchange): boolean {
     if (privilegedUploads.has(exchange)) return true;
-    const bytes = exchange.maxUploadBytes - exchange.heldBytes;
+    const bytes = exchange.body.maxUploadBytes - exchange.body.heldBytes;
     if (privilegedUploads.size > 0 && privilegedBytes + bytes > reservedRoom) return false;
     privilegedUploads.set(exchange, bytes);
     privilegedBytes += bytes;
@@ -160,31 +160,31 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
     }
     const stalledUploads: Exchange[] = [];
     for (const exchange of exchanges()) {
-      if (!exchange.isUploading) continue;
-      const { heldBytes, lastHeldBytes } = exchange;
+      if (!exchange.body.isUploading) continue;
+      const { heldBytes, lastHeldBytes } = exchange.body;
       if (lastHeldBytes >= 0 && heldBytes - lastHeldBytes < MIN_UPLOAD_PROGRESS && !pausedUploads.has(exchange))
         stalledUploads.push(exchange);
-      exchange.lastHeldBytes = heldBytes;
+      exchange.body.lastHeldBytes = heldBytes;
     }
     for (const exchange of stalledUploads) evict(exchange);
   }
 
   function evictSilent(exchange: Exchange, heldBytes: number): void {
-    if (exchange.isUploading && exchange.heldBytes === heldBytes && !pausedUploads.has(exchange) && isShort())
+    if (exchange.body.isUploading && exchange.body.heldBytes === heldBytes && !pausedUploads.has(exchange) && isShort())
       evict(exchange);
   }
 
   function hold(exchange: Exchange, bytes: number): void {
-    exchange.heldBytes += bytes;
+    exchange.body.heldBytes += bytes;
     totalHeld += bytes;
   }
 
   function endUpload(exchange: Exchange): void {
-    if (!exchange.isUploading) return;
-    exchange.isUploading = false;
+    if (!exchange.body.isUploading) return;
+    exchange.body.isUploading = false;
     uploadCount--;
     // An upload of up to SMALL_BODY bytes is in none of the collections.
-    if (exchange.heldBytes <= SMALL_BODY) return;
+    if (exchange.body.heldBytes <= SMALL_BODY) return;
     privilegedBytes -= privilegedUploads.get(exchange) ?? 0;
     privilegedUploads.delete(exchange);
     readUploads.delete(exchange);
@@ -205,12 +205,12 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
   return {
     uploadCount: () => uploadCount,
     beginUpload(exchange, maxBytes) {
-      exchange.isUploading = true;
-      exchange.maxUploadBytes = maxBytes;
+      exchange.body.isUploading = true;
+      exchange.body.maxUploadBytes = maxBytes;
       uploadCount++;
     },
     reserve(exchange, bytes) {
-      const { heldBytes } = exchange;
+      const { heldBytes } = exchange.body;
       const isLarge = heldBytes + bytes > SMALL_BODY;
       if (isLarge && heldBytes <= SMALL_BODY && !admit(exchange, bytes)) {
         watchForStalls();
@@ -226,10 +226,10 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
       if (pausedUploads.size > 0) resumePaused();
     },
     release(exchange) {
-      if (!exchange.isUploading && exchange.heldBytes === 0) return;
+      if (!exchange.body.isUploading && exchange.body.heldBytes === 0) return;
       endUpload(exchange);
-      totalHeld -= exchange.heldBytes;
-      exchange.heldBytes = 0;
+      totalHeld -= exchange.body.heldBytes;
+      exchange.body.heldBytes = 0;
       if (pausedUploads.size > 0) resumePaused();
       if (waitingInflations.length > 0) runInflations();
     },

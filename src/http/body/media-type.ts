@@ -47,7 +47,6 @@ export function checkAccepted(contentType: string | undefined, accepts: readonly
   throw refusal('UNSUPPORTED_MEDIA_TYPE', `Cannot read the body: send one of ${allowed.join(', ')}`);
 }
 
-/** @returns undefined when the value is not a media type */
 export function parseMediaType(contentType: string): MIMEType | undefined {
   try {
     return new (util().MIMEType)(contentType);

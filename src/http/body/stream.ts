@@ -15,7 +15,7 @@ import type { StreamedUploads } from './streamed-uploads.ts';
 export function streamBody(exchange: Exchange, limit: number, uploads: StreamedUploads): ReadableStream<Uint8Array> {
   const { request, response, head } = exchange;
   if (!exchange.hasBody) return new ReadableStream({ start: (controller) => controller.close() });
-  exchange.streamsBody = true;
+  exchange.body.isStreamed = true;
   const coding = codingOf(head.contentEncoding);
   if (head.contentLength !== undefined && Number(head.contentLength) > limit)
     throw tooLarge(limit, Number(head.contentLength));
@@ -27,7 +27,7 @@ export function streamBody(exchange: Exchange, limit: number, uploads: StreamedU
   let isOver = false;
   const endUpload = () => {
     isOver = true;
-    exchange.onBodyLost = undefined;
+    exchange.body.onLost = undefined;
     uploads.end(exchange);
   };
 
@@ -64,12 +64,12 @@ export function streamBody(exchange: Exchange, limit: number, uploads: StreamedU
         const failIncomplete = () =>
           fail(refusal('MALFORMED_REQUEST', 'The client closed the connection before the end of the body'));
         if (request.destroyed) failIncomplete();
-        else exchange.onBodyLost = failIncomplete;
+        else exchange.body.onLost = failIncomplete;
         source.pause();
       },
       pull() {
-        if (exchange.expectsContinue && !response.headersSent) {
-          exchange.expectsContinue = false;
+        if (exchange.body.expectsContinue && !response.headersSent) {
+          exchange.body.expectsContinue = false;
           response.writeContinue();
         }
         uploads.beginWait(exchange);

@@ -51,7 +51,6 @@ export class StreamedUploads {
     this.#networkLimit = Math.ceil(options.limit / NETWORK_DIVISOR);
   }
 
-  /** @throws HttpError OVERLOADED */
   begin(exchange: Exchange, fail: (error: unknown) => void): void {
     const network = this.#options.networkOf(exchange);
     if (this.#isFull(network)) throw overloaded();

@@ -1,6 +1,6 @@
 // The state of one connection, stored as a property of its socket. A sweep is one check of all connections, every
 // SWEEP_INTERVAL. The server numbers its sweeps. A time in this file is the number of a sweep, because to count costs
-// less than to read a clock. An exchange is one request with its answer.
+// less than to read a clock.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from '../exchange.ts';
@@ -47,7 +47,6 @@ export function findConnection(socket: object): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
 }
 
-/** @param socket one for which `attachConnection` has been called */
 export function connectionOf(socket: object): Connection {
   return (socket as TrackedSocket)[CONNECTION] as Connection;
 }

@@ -33,7 +33,6 @@ export interface Connections {
   begin(exchange: Exchange): boolean;
   /** Called when the answer is complete. The idle time of the connection begins with this call. */
   end(exchange: Exchange): void;
-  /** Returns the last exchange of each connection. */
   exchanges(): Iterable<Exchange>;
 }
 
@@ -74,11 +73,11 @@ export function createConnections({
       clearInterval(timer);
       timer = undefined;
     }
-    // If `onBodyLost` is set, the body of the last request was still arriving, and its reader now gets an error. Nobody
+    // If `onLost` is set, the body of the last request was still arriving, and its reader now gets an error. Nobody
     // can read the answer any more, so the response ends, too.
-    if (lastExchange?.onBodyLost === undefined) return;
+    if (lastExchange?.body.onLost === undefined) return;
     lastExchange.response.destroy();
-    lastExchange.onBodyLost();
+    lastExchange.body.onLost();
   }
 
   function sweep(): void {
@@ -99,9 +98,9 @@ export function createConnections({
   }
 
   /**
-   * Ends the idle connections of a worker that drains (completes its requests and then exits). The worker calls this
-   * function repeatedly. A connection that has received bytes since the last call is not ended, because these bytes can
-   * be the start of a request. This function replaces Node's, which also ends connections with unsent bytes.
+   * Ends the idle connections of a worker that drains. The worker calls this function repeatedly. A connection that has
+   * received bytes since the last call is not ended, because these bytes can be the start of a request. This function
+   * replaces Node's, which also ends connections with unsent bytes.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {

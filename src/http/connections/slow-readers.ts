@@ -1,6 +1,6 @@
 // Cuts the connections of clients that do not read their answers. The server holds a whole answer in memory until its
 // last byte is sent, so a client that reads nothing occupies memory. Such a client is cut after a time limit, or at the
-// next sweep (a regular check of all connections) when the unread answers of all clients are too large.
+// next sweep when the unread answers of all clients are too large.
 import type { Socket } from 'node:net';
 import { tcpCounters } from '../../base/node-internals.ts';
 import { connectionOf, sweepsIn, type TrackedSocket } from './connection.ts';

@@ -120,7 +120,7 @@ describe('a streamed upload', () => {
     for (let i = 1; i <= 6; i++) assert.equal((await from(`192.0.2.${i}`)).text, '');
     assertEnvelope(await answer(await from('192.0.2.7')), 503, 'OVERLOADED');
     assert.equal(await get(service), 200);
-    first.destroy();
+    first.resetAndDestroy();
     while ((await from('192.0.2.7')).text !== '');
   });
 

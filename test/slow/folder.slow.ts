@@ -33,16 +33,6 @@ describe('the folder of a running service', () => {
     });
   });
 
-  it('a new group answers the next request on every worker without a restart', async () => {
-    const pids = new Set(await seen(service, '/api/steady', 'pid'));
-    write(service.dir, 'NewController.js', controller('new'));
-    for (const answer of await Promise.all(Array.from({ length: 40 }, () => ask(service.port, '/api/new')))) {
-      assert.equal(answer.status, 200);
-      pids.add(json(answer).pid);
-    }
-    assert.ok(pids.size <= 2, 'no new worker serves');
-  });
-
   const edits: readonly (readonly [name: string, group: string, edit: (dir: string, file: string) => void])[] = [
     ['written in place', 'InPlace', (dir, file) => writeFileSync(join(dir, file), controller('after'))],
     ['replaced by an atomic rename', 'Renamed', (dir, file) => write(dir, file, controller('after'))],
@@ -350,9 +340,4 @@ async function until(service: Service, path: string, isMeant: (answer: Answer) =
 
 async function live(service: Service, path: string, value: unknown): Promise<void> {
   await until(service, path, (answer) => answer.status === 200 && json(answer).value === value);
-}
-
-async function seen(service: Service, path: string, field: string): Promise<unknown[]> {
-  const answers = await Promise.all(Array.from({ length: 20 }, () => ask(service.port, path)));
-  return answers.map((answer) => json(answer)[field]);
 }

@@ -501,7 +501,7 @@ describe('the agenda', () => {
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
   });
 
-  it('starts no retry while the folder is missing', { timeout: 10_000 }, async (test) => {
+  it('starts no retry while the folder is missing', { timeout: 60_000 }, async (test) => {
     const service = await started(test);
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
     service.change('AController.js');

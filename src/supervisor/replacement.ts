@@ -1,15 +1,19 @@
 // One step of the supervisor: new workers replace workers that died, or that are faulty because something was thrown in
 // them. The new workers serve only if they loaded the same code and the same groups as the workers that serve.
+import { SERVICE } from '../base/page-name.ts';
 import { compareWithServing } from './group-table.ts';
 import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
   const { dir, log, pool, loader, table, quarantine, watch, mark, stopping } = service;
-  const quarantineSize = quarantine.releaseChanged().size;
+  const quarantined = quarantine.releaseChanged();
   const { generation, groups } = table.current;
-  // A replacement loads only the groups of the generation that serves. Any other group in the folder is new, and all
-  // workers import it together when its first request comes.
-  const filesOfGeneration = () => Array.from(groups.values(), ({ file }) => file);
+  // A replacement loads only the groups that serve. All workers import any other group together when a request for it
+  // comes. A file in the quarantine is listed so that the worker skips it, and the service file so that its rules hold.
+  const filesOfGeneration = () =>
+    Array.from(groups.values())
+      .filter(({ ok, group, file }) => ok || group === SERVICE || quarantined.has(file))
+      .map(({ file }) => file);
   const outcome = await loader.load(generation, count, watch.takeSnapshot(), mark.isSet(), filesOfGeneration);
   if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
@@ -28,6 +32,6 @@ export async function replace(service: Service, count: number): Promise<StepResu
   if (error !== undefined) return { kind: 'failed', error };
   for (const worker of serving.filter(({ isFaulty }) => isFaulty).slice(0, count)) worker.drain(service.drainTimeout);
   log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
-  const hasNewQuarantine = quarantine.releaseChanged().size > quarantineSize;
+  const hasNewQuarantine = quarantine.releaseChanged().size > quarantined.size;
   return { kind: 'replaced', count: workers.length, hasNewQuarantine };
 }

@@ -289,6 +289,22 @@ describe('a replacement', () => {
     assert.equal(service.supervisor.status().workersReplaced, 2);
   });
 
+  it('loads only the groups that serve, and skips what is in the quarantine', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B', 'C'] });
+    const orders: (readonly [files: readonly string[], skip: readonly string[]])[] = [];
+    service.made.load = (order) => {
+      orders.push([order.files, [...order.skip.keys()]]);
+      if (order.skip.has('CController.js') || !order.files.includes('CController.js'))
+        return loaded(order, { 'BController.js': 'no database' });
+      return { kind: 'ended', file: 'CController.js', reason: 'exit code 1' };
+    };
+    await service.supervisor.start();
+    service.die(service.workers.find(({ state }) => state === 'serving') as FakeWorker);
+    await service.settled();
+    assert.deepEqual(orders.at(-1), [['AController.js', 'CController.js'], ['CController.js']]);
+    assert.equal(service.logged('worker-replaced').length, 1);
+  });
+
   it('that loaded other code is rejected, and a new generation starts', async (test) => {
     const service = await started(test);
     service.made.agrees = false;

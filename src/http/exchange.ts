@@ -3,12 +3,10 @@
 import type { ServerResponse } from 'node:http';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
-import type { ServiceUser } from '../controller/service.ts';
 import type { Trace } from '../controller/trace.ts';
-import type { CallingApplication } from '../controller.ts';
 import type { FormatError } from './answer/error-body.ts';
 import { BodyState } from './body/body-state.ts';
-import type { CallerRow } from './credential-rights.ts';
+import { CallerState } from './caller-state.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
 import type { ExchangeEvent } from './request-event.ts';
@@ -61,6 +59,7 @@ export class Exchange {
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
   readonly body = new BodyState();
+  readonly caller = new CallerState();
   requestId = '';
   /** Undefined until the request target has been read. */
   resolvedPath: ResolvedPath | undefined;
@@ -82,23 +81,10 @@ export class Exchange {
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
-  /** The row of the request's key; undefined when the request has no key. */
-  caller: CallerRow | undefined;
-  /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
-  credentialId = '';
-  user: ServiceUser | undefined;
-  /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
-  userId: string | undefined;
   /** Milliseconds of the time limit that are left after `authenticate` and `access`; undefined if neither waited. */
   timeLeft: number | undefined;
   /** `performance.now()` when the timer of the time limit was last started. */
   timerStartedAt = 0;
-  /** The key with its scheme, as `Authorization` has it: `Bearer …`. */
-  key: string | undefined;
-  /** The header `Authorization`, when it holds no credential of this service. */
-  foreignAuthorization: string | undefined;
-  /** Undefined until the first read (cookies.ts). */
-  cookies: Readonly<Record<string, string>> | undefined;
   /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
   /** Bytes of the answer that the kernel had not taken at the last count. */
@@ -135,10 +121,6 @@ export class Exchange {
     this.response = response;
     this.startedAt = startedAt;
     this.head = request.readHead();
-  }
-
-  get application(): CallingApplication | undefined {
-    return this.caller?.application;
   }
 
   /** The header `traceparent` is read at the first use. */

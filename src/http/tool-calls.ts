@@ -73,7 +73,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
   }
 
-  function checkApplication({ application }: Exchange): undefined {
+  function checkApplication({ caller: { application } }: Exchange): undefined {
     if (toolAccess === 'application') checkAccess(application, 'application');
   }
 
@@ -102,9 +102,9 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   return { beginMessage, checkApplication, createAnswerMessage };
 }
 
-function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boolean {
+function mayCall({ caller: { row, user, application } }: Exchange, tool: ListedTool): boolean {
   try {
-    if (caller !== undefined) checkCall(caller, tool);
+    if (row !== undefined) checkCall(row, tool);
     for (const rule of rulesOf(tool.access)) {
       if (typeof rule === 'function') continue;
       if (rule !== 'user' && rule !== 'caller') checkAccess(application, rule);
@@ -125,10 +125,8 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.toolCall = call;
   exchange.requestId = outer.requestId;
-  exchange.caller = outer.caller;
-  exchange.credentialId = outer.credentialId;
-  exchange.key = outer.key;
-  exchange.foreignAuthorization = outer.foreignAuthorization;
+  const { row, credentialId, key, foreignAuthorization } = outer.caller;
+  Object.assign(exchange.caller, { row, credentialId, key, foreignAuthorization });
   const dataPart = isDataInBody(call) ? 'body' : 'query';
   exchange.formatRefusal = refusalFormat('text/plain; charset=UTF-8', (error, requestId) =>
     tools.describeRefusal(error, requestId, dataPart),

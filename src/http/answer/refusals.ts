@@ -46,7 +46,7 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
   function logCause(exchange: Exchange, error: HttpError, status: number): void {
     const facts = {
       ...requestFacts(exchange),
-      ...(exchange.credentialId !== '' && { credential: exchange.credentialId }),
+      ...(exchange.caller.credentialId !== '' && { credential: exchange.caller.credentialId }),
       status,
       error_code: error.code,
     };
@@ -91,5 +91,5 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
 /** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
   // With a valid credential, not the request but the row of the credential has named the missing group.
-  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
+  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller.row === undefined);
 }

@@ -1,5 +1,5 @@
-// The caller of a request: its key and its user. The steps of caller.ts and caller-check.ts set the fields, and each later
-// step reads them.
+// The caller of a request: its key and its user. The steps of caller.ts and caller-check.ts set the fields, and later
+// steps read them.
 import type { ServiceUser } from '../controller/service.ts';
 import type { CallingApplication } from '../controller.ts';
 import type { CallerRow } from './credential-rights.ts';

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { Trace } from '../controller/trace.ts';
-import type { FormatError } from './answer/error-body.ts';
+import { AnswerState } from './answer/answer-state.ts';
 import { BodyState } from './body/body-state.ts';
 import { CallerState } from './caller-state.ts';
 import type { Request, RequestHead } from './head.ts';
@@ -40,14 +40,6 @@ export interface ToolCall {
   readonly body: string | undefined;
 }
 
-/** The answer to a tool call. The code in mcp/ makes this answer a part of the answer to a message. */
-export interface CapturedAnswer {
-  readonly status: number;
-  /** Alternating names and values. */
-  readonly headers: readonly string[];
-  readonly body: string | Uint8Array;
-}
-
 const NO_STEPS: readonly Step[] = [];
 /** The value of `path` when the route of the operation has no named segments. */
 export const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
@@ -58,6 +50,7 @@ export class Exchange {
   readonly head: RequestHead;
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
+  readonly answer = new AnswerState();
   readonly body = new BodyState();
   readonly caller = new CallerState();
   requestId = '';
@@ -85,31 +78,16 @@ export class Exchange {
   timeLeft: number | undefined;
   /** `performance.now()` when the timer of the time limit was last started. */
   timerStartedAt = 0;
-  /** True when the whole answer has been passed to Node, or to the code in mcp/. */
-  isAnswered = false;
-  /** Bytes of the answer that the kernel had not taken at the last count. */
-  unsentBytes = 0;
-  /** True when the request named something unknown, so that its answer, a 500, does not count as an error. */
-  isClientFault = false;
-  /** True when the head of a streamed answer has been sent. */
-  isStreamingAnswer = false;
-  /** The status of the answer, unless the result of the operation sets one. */
-  status = 200;
   /** The timer of the operation's time limit; undefined before it starts, and while the body arrives. */
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
-  cancelAnswer: ((reason: Error) => void) | undefined;
   /** Undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
-  /** Receives the answer to a tool call; undefined when the connection gets the answer. */
-  capture: ((answer: CapturedAnswer) => void) | undefined;
   /** Undefined when no tracing tool follows the request. */
   event: ExchangeEvent | undefined;
   /** True when `event` exists, and `serve` (app.ts) returned before the answer was sent. */
   returnedBeforeAnswer = false;
-  /** Makes the bodies of refusals in the place of `formatError` of the service file; undefined for usual requests. */
-  formatRefusal: FormatError | undefined;
   #trace: Trace | undefined;
   /** True when `#trace` is valid: the header `traceparent` has been read, or a tracing tool has set the trace. */
   #hasTrace = false;
@@ -151,7 +129,7 @@ export class Exchange {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.#abort?.abort(reason);
-    this.cancelAnswer?.(reason);
+    this.answer.cancel?.(reason);
   }
 
   /** Aborts when nobody waits for the result any more. Created at the first use. */

@@ -49,7 +49,7 @@ function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean)
   exchange.choice = choice;
   exchange.operation = name;
   exchange.path = choice.path;
-  if (settings.status !== undefined) exchange.status = settings.status;
+  if (settings.status !== undefined) exchange.answer.status = settings.status;
 }
 
 /**

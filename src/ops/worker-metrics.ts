@@ -13,7 +13,8 @@ import { createRequestCounts } from './request-counts.ts';
 
 export type AnsweredExchange = Pick<Exchange, 'group' | 'groupInUrl' | 'operation' | 'verb'> & {
   readonly caller: Pick<Exchange['caller'], 'row' | 'credentialId'>;
-} & Partial<Pick<Exchange, 'isClientFault'>>;
+  readonly answer?: Pick<Exchange['answer'], 'isClientFault'>;
+};
 
 export interface ReportedParts {
   readonly app: Pick<App, 'inFlight'>;
@@ -47,7 +48,7 @@ export function createWorkerMetrics(): WorkerMetrics {
     observer: {
       answered(exchange, status, bytes, duration) {
         const counts = requests.countsFor(servingPage(exchange), exchange.operation);
-        requests.count(counts, exchange.verb, status, bytes, duration, exchange.isClientFault);
+        requests.count(counts, exchange.verb, status, bytes, duration, exchange.answer?.isClientFault);
         const { row, credentialId } = exchange.caller;
         if (row !== undefined) requests.countCredential(credentialId);
       },

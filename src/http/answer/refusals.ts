@@ -32,13 +32,13 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     const errorHeaders =
       error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
     const detail = showsCauses ? { step: stepOf(exchange), ...causeFacts(error) } : undefined;
-    const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
+    const formatted = (exchange.answer.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
         ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
         : { ...formatted, headers: [...formatted.headers, ...errorHeaders] };
     if (content.status >= 500) failEvent(exchange, thrown);
-    exchange.isClientFault = isClientFault(exchange, error);
+    exchange.answer.isClientFault = isClientFault(exchange, error);
     if (error.cause !== undefined) logCause(exchange, error, content.status);
     return content;
   }
@@ -50,7 +50,7 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
       status,
       error_code: error.code,
     };
-    if (status >= 500 && !exchange.isClientFault)
+    if (status >= 500 && !exchange.answer.isClientFault)
       log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }

@@ -13,7 +13,8 @@ const MAX_USER_LENGTH = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {
   return (exchange, status, bytes, endedAt) => {
-    const { resolvedPath, verb, operation, credentialId, userId, requestId, toolCall, trace } = exchange;
+    const { resolvedPath, verb, operation, requestId, toolCall, trace } = exchange;
+    const { credentialId, userId } = exchange.caller;
     const path = quote(resolvedPath?.path.raw ?? '');
     const credentialField = credentialId === '' ? '' : `,"credential":${quote(credentialId)}`;
     const callerFields =

@@ -25,13 +25,13 @@ export class RequestAccess implements AccessParams {
     this.method = exchange.operation;
     this.verb = exchange.verb;
     this.path = exchange.path;
-    if (exchange.application !== undefined) this.application = exchange.application;
+    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
     this.#exchange = exchange;
     this.#parts = parts;
   }
 
   get authorization(): string | undefined {
-    return this.#exchange.foreignAuthorization;
+    return this.#exchange.caller.foreignAuthorization;
   }
 
   get query(): Query {

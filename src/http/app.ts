@@ -12,6 +12,7 @@ import type { ServiceState } from '../groups/registry.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { addressOf, networkOf, parseTrustedProxies } from './address.ts';
+import type { CapturedAnswer } from './answer/answer-state.ts';
 import { answerClientErrors } from './answer/client-error.ts';
 import { type RequestObserver, Responder } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
@@ -21,7 +22,7 @@ import { StreamedUploads } from './body/streamed-uploads.ts';
 import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
 import { defer } from './connections/pipelining.ts';
-import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
+import { Exchange, type Step, type ToolCall } from './exchange.ts';
 import { createExchangeContexts } from './exchange-contexts.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
@@ -151,7 +152,7 @@ export function createApp(parts: AppParts): App {
   function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
     return new Promise((resolve) => {
       const exchange = createCallExchange(outer, call, tools as ToolServer, startTime());
-      exchange.capture = resolve;
+      exchange.answer.capture = resolve;
       serveAndPublish(exchange, outer.event, eventSettings, serveCall);
     });
   }
@@ -177,7 +178,7 @@ export function createApp(parts: AppParts): App {
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
-      while (exchange.stepsBegun < steps.length && !exchange.isAnswered) {
+      while (exchange.stepsBegun < steps.length && !exchange.answer.isComplete) {
         const step = steps[exchange.stepsBegun++] as Step;
         const outcome = step(exchange);
         if (outcome === undefined) continue;
@@ -245,8 +246,8 @@ export function createApp(parts: AppParts): App {
 
   function finish(exchange: Exchange): void {
     // A tool call does not count as in flight, and the request that brought the call still uses the connection.
-    if (exchange.capture !== undefined) return budget.release(exchange);
-    if (!exchange.isStreamingAnswer) leaveFlight(exchange);
+    if (exchange.answer.capture !== undefined) return budget.release(exchange);
+    if (!exchange.answer.isStreaming) leaveFlight(exchange);
     connections.end(exchange);
   }
 

@@ -54,7 +54,7 @@ export function createCheckCaller(
   }
 
   function checkRule(exchange: Exchange, rule: AccessRule): Promise<undefined> | undefined {
-    const { user, application } = exchange;
+    const { user, application } = exchange.caller;
     if (typeof rule === 'function') return checkFunction(exchange, rule);
     if (rule === 'user' || rule === 'caller') {
       if (user !== undefined || (rule === 'caller' && application !== undefined)) return undefined;
@@ -66,7 +66,8 @@ export function createCheckCaller(
 
   function checkFunction(exchange: Exchange, rule: AccessFunction): Promise<undefined> | undefined {
     const params = new RequestAccess(exchange, parts);
-    if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
+    const { user } = exchange.caller;
+    if (user !== undefined) Object.defineProperty(params, 'user', { value: user });
     const outcome = contexts.run(exchange, () => rule(params));
     if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
     readVerdict(outcome);
@@ -81,8 +82,8 @@ function storeUser(exchange: Exchange, user: unknown): void {
   if (user === undefined || user === null) return;
   const id: unknown = typeof user === 'object' ? (user as { id?: unknown }).id : undefined;
   if ((typeof id === 'string' && id !== '') || Number.isSafeInteger(id)) {
-    exchange.user = user as ServiceUser;
-    exchange.userId = String(id);
+    exchange.caller.user = user as ServiceUser;
+    exchange.caller.userId = String(id);
     return;
   }
   throw new TypeError(

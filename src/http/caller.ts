@@ -30,14 +30,14 @@ export interface CallerTable {
 export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, keyHeader: string | undefined): Step {
   function useCaller(exchange: Exchange, caller: Caller, authorization: string): undefined {
     if (caller.kind === 'row') {
-      exchange.caller = caller.row;
-      exchange.credentialId = caller.row.application.id;
-      exchange.key = authorization;
+      exchange.caller.row = caller.row;
+      exchange.caller.credentialId = caller.row.application.id;
+      exchange.caller.key = authorization;
     } else if (caller.kind === 'refused') {
-      exchange.credentialId = caller.id ?? '';
+      exchange.caller.credentialId = caller.id ?? '';
       refuseKey(exchange, caller.reason);
     } else if (caller.kind === 'away') throw storeAway();
-    else exchange.foreignAuthorization = authorization;
+    else exchange.caller.foreignAuthorization = authorization;
   }
 
   /** Refuses a key. First, the request counts as a call of the address, so a client that guesses keys is limited. */
@@ -65,7 +65,7 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
     const { rawHeaders } = exchange.request;
     const keyValues = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === keyHeader);
     if (keyValues.length === 0) return;
-    if (keyValues.length > 1 || exchange.caller !== undefined)
+    if (keyValues.length > 1 || exchange.caller.row !== undefined)
       throw refusal('DUPLICATE_AUTHORIZATION', 'The request has more than one credential');
     const authorization = `Bearer ${keyValues[0]}`;
     const caller = await credentials.identify(authorization);
@@ -78,8 +78,8 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
  * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, this one group
  * serves every URL, so the group of the URL is not checked.
  */
-export function checkRights({ caller, verb, groupInUrl }: Exchange): undefined {
-  if (caller === undefined) return;
-  checkVerb(caller, verb);
-  if (caller.handler === undefined) checkGroup(caller, groupInUrl);
+export function checkRights({ caller: { row }, verb, groupInUrl }: Exchange): undefined {
+  if (row === undefined) return;
+  checkVerb(row, verb);
+  if (row.handler === undefined) checkGroup(row, groupInUrl);
 }

@@ -2,8 +2,8 @@
 import type { Exchange } from './exchange.ts';
 
 export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> {
-  exchange.cookies ??= parseCookies(exchange.request.headers.cookie);
-  return exchange.cookies;
+  exchange.caller.cookies ??= parseCookies(exchange.request.headers.cookie);
+  return exchange.caller.cookies;
 }
 
 /**

@@ -62,12 +62,12 @@ export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }
  * Checks whether the present row of a key still allows a request that the service is already answering. The row must
  * still have every scope of the request, because the code of the operation can depend on any scope.
  *
- * @param exchange the request, whose `application` is as it was when the request came
+ * @param exchange the request, whose caller is as it was when the request came
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */
-export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange, 'application'>): void {
+export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange, 'caller'>): void {
   checkCall(row, exchange);
-  for (const scope of exchange.application?.scopes ?? []) checkAccess(row.application, { scope });
+  for (const scope of exchange.caller.application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
 /** @param reason written to the log, and not sent */

@@ -3,12 +3,10 @@
 import type { ServerResponse } from 'node:http';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
-import type { ServiceUser } from '../controller/service.ts';
 import type { Trace } from '../controller/trace.ts';
-import type { CallingApplication } from '../controller.ts';
-import type { FormatError } from './answer/error-body.ts';
+import { AnswerState } from './answer/answer-state.ts';
 import { BodyState } from './body/body-state.ts';
-import type { CallerRow } from './credential-rights.ts';
+import { CallerState } from './caller-state.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
 import type { ExchangeEvent } from './request-event.ts';
@@ -42,14 +40,6 @@ export interface ToolCall {
   readonly body: string | undefined;
 }
 
-/** The answer to a tool call. The code in mcp/ makes this answer a part of the answer to a message. */
-export interface CapturedAnswer {
-  readonly status: number;
-  /** Alternating names and values. */
-  readonly headers: readonly string[];
-  readonly body: string | Uint8Array;
-}
-
 const NO_STEPS: readonly Step[] = [];
 /** The value of `path` when the route of the operation has no named segments. */
 export const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
@@ -60,7 +50,9 @@ export class Exchange {
   readonly head: RequestHead;
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
+  readonly answer = new AnswerState();
   readonly body = new BodyState();
+  readonly caller = new CallerState();
   requestId = '';
   /** Undefined until the request target has been read. */
   resolvedPath: ResolvedPath | undefined;
@@ -82,48 +74,20 @@ export class Exchange {
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
-  /** The row of the request's key; undefined when the request has no key. */
-  caller: CallerRow | undefined;
-  /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
-  credentialId = '';
-  user: ServiceUser | undefined;
-  /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
-  userId: string | undefined;
   /** Milliseconds of the time limit that are left after `authenticate` and `access`; undefined if neither waited. */
   timeLeft: number | undefined;
   /** `performance.now()` when the timer of the time limit was last started. */
   timerStartedAt = 0;
-  /** The key with its scheme, as `Authorization` has it: `Bearer …`. */
-  key: string | undefined;
-  /** The header `Authorization`, when it holds no credential of this service. */
-  foreignAuthorization: string | undefined;
-  /** Undefined until the first read (cookies.ts). */
-  cookies: Readonly<Record<string, string>> | undefined;
-  /** True when the whole answer has been passed to Node, or to the code in mcp/. */
-  isAnswered = false;
-  /** Bytes of the answer that the kernel had not taken at the last count. */
-  unsentBytes = 0;
-  /** True when the request named something unknown, so that its answer, a 500, does not count as an error. */
-  isClientFault = false;
-  /** True when the head of a streamed answer has been sent. */
-  isStreamingAnswer = false;
-  /** The status of the answer, unless the result of the operation sets one. */
-  status = 200;
   /** The timer of the operation's time limit; undefined before it starts, and while the body arrives. */
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
-  cancelAnswer: ((reason: Error) => void) | undefined;
   /** Undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
-  /** Receives the answer to a tool call; undefined when the connection gets the answer. */
-  capture: ((answer: CapturedAnswer) => void) | undefined;
   /** Undefined when no tracing tool follows the request. */
   event: ExchangeEvent | undefined;
   /** True when `event` exists, and `serve` (app.ts) returned before the answer was sent. */
   returnedBeforeAnswer = false;
-  /** Makes the bodies of refusals in the place of `formatError` of the service file; undefined for usual requests. */
-  formatRefusal: FormatError | undefined;
   #trace: Trace | undefined;
   /** True when `#trace` is valid: the header `traceparent` has been read, or a tracing tool has set the trace. */
   #hasTrace = false;
@@ -135,10 +99,6 @@ export class Exchange {
     this.response = response;
     this.startedAt = startedAt;
     this.head = request.readHead();
-  }
-
-  get application(): CallingApplication | undefined {
-    return this.caller?.application;
   }
 
   /** The header `traceparent` is read at the first use. */
@@ -169,7 +129,7 @@ export class Exchange {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.#abort?.abort(reason);
-    this.cancelAnswer?.(reason);
+    this.answer.cancel?.(reason);
   }
 
   /** Aborts when nobody waits for the result any more. Created at the first use. */

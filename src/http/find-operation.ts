@@ -15,7 +15,7 @@ import { firstMatch, type ResolvedPath } from './router.ts';
  */
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
-    if (exchange.caller?.handler !== undefined) return;
+    if (exchange.caller.row?.handler !== undefined) return;
     const location = groups.locate(exchange.groupInUrl, exchange.slugs);
     if (location === undefined || isPartOfSegment(exchange)) return;
     exchange.groupInUrl = location.groupInUrl;
@@ -30,7 +30,7 @@ function isPartOfSegment({ resolvedPath, verb }: Exchange): boolean {
 /** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */
 export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
-    const group = groups.find(exchange.caller?.handler ?? exchange.groupInUrl);
+    const group = groups.find(exchange.caller.row?.handler ?? exchange.groupInUrl);
     return group instanceof Promise
       ? group.then((loaded) => choose(exchange, loaded, isStrict))
       : choose(exchange, group, isStrict);
@@ -39,26 +39,27 @@ export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = fal
 
 function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean): undefined {
   if (group === undefined) throw absentGroup(exchange, isStrict);
-  const { caller, groupInUrl, slugs, verb } = exchange;
+  const { groupInUrl, slugs, verb } = exchange;
+  const { row } = exchange.caller;
   exchange.group = group.name;
   // If a handler serves the request, the segment that usually names the group can name the operation.
-  const choice = chooseOperation(verb, group, slugs, caller?.handler === undefined ? undefined : groupInUrl);
+  const choice = chooseOperation(verb, group, slugs, row?.handler === undefined ? undefined : groupInUrl);
   const { name, settings } = choice.operation;
-  if (caller !== undefined) checkOperationVerb(caller, name);
+  if (row !== undefined) checkOperationVerb(row, name);
   exchange.choice = choice;
   exchange.operation = name;
   exchange.path = choice.path;
-  if (settings.status !== undefined) exchange.status = settings.status;
+  if (settings.status !== undefined) exchange.answer.status = settings.status;
 }
 
 /**
  * Creates the refusal for a group that does not exist. docs/REFERENCE.md prescribes a 500 in two cases: the row of the
  * key has a handler, or `Authorization` holds no key of this service. A strict service sends a 404 in the second case.
  */
-function absentGroup({ caller, head }: Exchange, isStrict: boolean): Error {
-  if (caller === undefined)
+function absentGroup({ caller: { row }, head }: Exchange, isStrict: boolean): Error {
+  if (row === undefined)
     return refusal(isStrict || head.authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
-  const { handler } = caller;
+  const { handler } = row;
   if (handler === undefined) return refusal('GROUP_NOT_FOUND');
   const cause = `the folder has no ${handler}Controller, which serves the calls of a credential without groups`;
   return refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(cause) });

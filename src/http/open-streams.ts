@@ -47,7 +47,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   function check(stream: OpenStream): void {
     stream.checkedTable = credentials.table?.();
-    const caller = credentials.identify(stream.exchange.key ?? '');
+    const caller = credentials.identify(stream.exchange.caller.key ?? '');
     if (caller instanceof Promise) void caller.then((identified) => endIfRefused(stream, identified));
     else endIfRefused(stream, caller);
   }
@@ -72,7 +72,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
   }
 
   return (exchange, end) => {
-    if (exchange.caller === undefined) return;
+    if (exchange.caller.row === undefined) return;
     const stream: OpenStream = { exchange, end, checkedTable: NOT_CHECKED, expiresAt: 0 };
     streams.add(stream);
     exchange.response.once('close', () => forget(stream));

@@ -42,13 +42,13 @@ export function createCallSteps(options: CallOptions) {
         startTimeLimit(exchange);
         result.then(
           (value) => answerUnlessLate(exchange, value, answer),
-          (error) => (exchange.isAnswered ? logLateEnd(exchange, error) : fail(exchange, error)),
+          (error) => (exchange.answer.isComplete ? logLateEnd(exchange, error) : fail(exchange, error)),
         );
         return 'later';
       }
       answer(exchange, result);
       // Without an answer yet, the result is a stream whose first byte has not come. The time limit covers the wait.
-      if (!exchange.isAnswered) startTimeLimit(exchange);
+      if (!exchange.answer.isComplete) startTimeLimit(exchange);
       return undefined;
     };
   }
@@ -67,7 +67,7 @@ export function createCallSteps(options: CallOptions) {
   }
 
   function answerUnlessLate(exchange: Exchange, result: unknown, answer: Responder['result']): void {
-    if (exchange.isAnswered) {
+    if (exchange.answer.isComplete) {
       discardResult(result);
       logLateEnd(exchange);
       return;
@@ -122,9 +122,9 @@ export function createCallSteps(options: CallOptions) {
   ): Promise<undefined> {
     startTimeLimit(exchange);
     return work.then(
-      () => (exchange.isAnswered ? logLateEnd(exchange) : void succeed?.(exchange)),
+      () => (exchange.answer.isComplete ? logLateEnd(exchange) : void succeed?.(exchange)),
       (error) => {
-        if (!exchange.isAnswered) throw error;
+        if (!exchange.answer.isComplete) throw error;
         return logLateEnd(exchange, error);
       },
     );
@@ -178,7 +178,7 @@ async function performGuarded(
 ): Promise<unknown> {
   const reply = await before?.call(controller, data, params);
   // If the time limit has passed, the client has a 503. So the operation must not run any more.
-  if (exchange.isAnswered) return reply;
+  if (exchange.answer.isComplete) return reply;
   if (isReply(reply)) return reply;
   // The author may have meant a refusal, by `return false`. So the request must not pass.
   if (reply !== undefined)

@@ -62,7 +62,7 @@ export function createOriginSteps(
 
 /** Says whether the request has only what a browser adds to a request of any page. A page cannot know a key. */
 function isSentByBrowserAlone({ caller, head: { authorization }, request: { headers } }: Exchange): boolean {
-  if (caller !== undefined) return false;
+  if (caller.row !== undefined) return false;
   return headers.cookie !== undefined || (authorization !== undefined && AMBIENT_AUTHORIZATION.test(authorization));
 }
 

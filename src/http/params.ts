@@ -43,7 +43,7 @@ export class Params implements ControllerParams {
     this.slugs = exchange.slugs.slice();
     this.query = query;
     this.requestId = exchange.requestId;
-    if (exchange.application !== undefined) this.application = exchange.application;
+    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
     this.#exchange = exchange;
     this.#parts = parts;
     this.#bytes = bytes;
@@ -88,7 +88,7 @@ export class Params implements ControllerParams {
   }
 
   get user(): ServiceUser | undefined {
-    return this.#exchange.user;
+    return this.#exchange.caller.user;
   }
 
   get cookies(): Readonly<Record<string, string>> {

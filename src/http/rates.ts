@@ -25,16 +25,17 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
 
   return {
     checkRate(exchange: Exchange): undefined {
-      const { caller } = exchange;
-      if (caller === undefined) {
+      const { row } = exchange.caller;
+      if (row === undefined) {
         if (addressRate !== undefined) limiter.check('address', network(exchange), addressRate);
-      } else if (caller.limit !== undefined) limiter.check('credential', caller.application.id, caller.limit);
+      } else if (row.limit !== undefined) limiter.check('credential', row.application.id, row.limit);
     },
     /** Checks the `limit` of the operation: for each application, or else for each user, or else for each address. */
     checkLimit(exchange: Exchange): undefined {
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return;
-      const { group, operation, application, userId } = exchange;
+      const { group, operation } = exchange;
+      const { application, userId } = exchange.caller;
       // The id of a user can be any text, even the id of an application, so the kind of caller precedes the id. A line
       // break, which no name of an operation has, ends the name of the operation.
       const callerText =

@@ -158,7 +158,7 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { route } = firstMatch((resolvedPath as ResolvedPath).matches, verb) as RouteMatch;
   if (route.target !== 'gateway.index') return route.path;
   // The caller's credential has a handler: one group that serves all its requests, whatever the path is.
-  if (caller?.handler !== undefined) return `${basePath}/{params}`;
+  if (caller.row?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
   if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;
   const template = `${basePath}/${groupInUrl}${templateBelow(choice, slugs.length)}`;

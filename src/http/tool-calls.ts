@@ -7,11 +7,12 @@ import { type HttpError, refusal } from '../base/errors.ts';
 import type { Access } from '../controller/operations.ts';
 import { Reply } from '../controller/reply.ts';
 import { rulesOf } from '../service/access.ts';
+import type { CapturedAnswer } from './answer/answer-state.ts';
 import type { FormatError } from './answer/error-body.ts';
 import type { Responder } from './answer/response.ts';
 import { bodyKindOf } from './body/media-type.ts';
 import { type Call, checkAccess, checkCall } from './credential-rights.ts';
-import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
+import { Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
 /** The interface of the code in mcp/, which answers the messages. */
@@ -67,13 +68,13 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   const toolServer = tools as ToolServer;
 
   function beginMessage(exchange: Exchange): undefined {
-    exchange.formatRefusal = refusalFormat(JSON_TYPE, toolServer.refuseMessage);
+    exchange.answer.formatRefusal = refusalFormat(JSON_TYPE, toolServer.refuseMessage);
     if (exchange.verb !== 'POST') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'POST' } });
     if (bodyKindOf(exchange.head.contentType) !== 'json')
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
   }
 
-  function checkApplication({ application }: Exchange): undefined {
+  function checkApplication({ caller: { application } }: Exchange): undefined {
     if (toolAccess === 'application') checkAccess(application, 'application');
   }
 
@@ -102,9 +103,9 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   return { beginMessage, checkApplication, createAnswerMessage };
 }
 
-function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boolean {
+function mayCall({ caller: { row, user, application } }: Exchange, tool: ListedTool): boolean {
   try {
-    if (caller !== undefined) checkCall(caller, tool);
+    if (row !== undefined) checkCall(row, tool);
     for (const rule of rulesOf(tool.access)) {
       if (typeof rule === 'function') continue;
       if (rule !== 'user' && rule !== 'caller') checkAccess(application, rule);
@@ -125,12 +126,10 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.toolCall = call;
   exchange.requestId = outer.requestId;
-  exchange.caller = outer.caller;
-  exchange.credentialId = outer.credentialId;
-  exchange.key = outer.key;
-  exchange.foreignAuthorization = outer.foreignAuthorization;
+  const { row, credentialId, key, foreignAuthorization } = outer.caller;
+  Object.assign(exchange.caller, { row, credentialId, key, foreignAuthorization });
   const dataPart = isDataInBody(call) ? 'body' : 'query';
-  exchange.formatRefusal = refusalFormat('text/plain; charset=UTF-8', (error, requestId) =>
+  exchange.answer.formatRefusal = refusalFormat('text/plain; charset=UTF-8', (error, requestId) =>
     tools.describeRefusal(error, requestId, dataPart),
   );
   return exchange;

@@ -2,8 +2,8 @@
 // call. A language model reads both, so the texts name the arguments as the tool does: `/query/limit`.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
 import { isObject } from '../base/values.ts';
+import type { CapturedAnswer } from '../http/answer/answer-state.ts';
 import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
-import type { CapturedAnswer } from '../http/exchange.ts';
 
 export interface ToolResult {
   readonly content: readonly object[];

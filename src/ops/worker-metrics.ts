@@ -11,11 +11,10 @@ import { createMemoryReader } from './memory.ts';
 import type { WorkerReport } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
-export type AnsweredExchange = Pick<
-  Exchange,
-  'group' | 'groupInUrl' | 'operation' | 'verb' | 'caller' | 'credentialId'
-> &
-  Partial<Pick<Exchange, 'isClientFault'>>;
+export type AnsweredExchange = Pick<Exchange, 'group' | 'groupInUrl' | 'operation' | 'verb'> & {
+  readonly caller: Pick<Exchange['caller'], 'row' | 'credentialId'>;
+  readonly answer?: Pick<Exchange['answer'], 'isClientFault'>;
+};
 
 export interface ReportedParts {
   readonly app: Pick<App, 'inFlight'>;
@@ -48,8 +47,9 @@ export function createWorkerMetrics(): WorkerMetrics {
     observer: {
       answered(exchange, status, bytes, duration) {
         const counts = requests.countsFor(servingPage(exchange), exchange.operation);
-        requests.count(counts, exchange.verb, status, bytes, duration, exchange.isClientFault);
-        if (exchange.caller !== undefined) requests.countCredential(exchange.credentialId);
+        requests.count(counts, exchange.verb, status, bytes, duration, exchange.answer?.isClientFault);
+        const { row, credentialId } = exchange.caller;
+        if (row !== undefined) requests.countCredential(credentialId);
       },
     },
     takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {

@@ -15,7 +15,7 @@ function lineOf(facts: object, status = 200, bytes = 96, took = 12.3456): Record
     groupInUrl: 'test',
     group: 'Test',
     operation: 'index',
-    credentialId: '',
+    caller: { credentialId: '' },
     requestId: 'r-1',
     startedAt: 5,
   };
@@ -61,7 +61,7 @@ describe('a line of the access log', () => {
       { groupInUrl: 'x', group: '', operation: '' },
       { ...usual, page: '', operation: '' },
     ],
-    ['names the credential', { credentialId: 'A1b2' }, { ...usual, credential: 'A1b2' }],
+    ['names the credential', { caller: { credentialId: 'A1b2' } }, { ...usual, credential: 'A1b2' }],
     ['names an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
     [
       'has a path with quotes and backslashes unchanged',

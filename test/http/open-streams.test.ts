@@ -22,7 +22,7 @@ for (const [caller, code, reason] of rows)
     context.mock.timers.enable({ apis: ['setInterval'] });
     const refusals: HttpError[] = [];
     const watch = createStreamWatch({ identify: () => caller });
-    const exchange = { caller: {}, key: 'k', response: new EventEmitter() } as unknown as Exchange;
+    const exchange = { caller: { row: {}, key: 'k' }, response: new EventEmitter() } as unknown as Exchange;
     watch(exchange, (refusal) => refusals.push(refusal as HttpError));
     context.mock.timers.tick(1000);
     assert.deepEqual(
@@ -35,8 +35,12 @@ for (const [caller, code, reason] of rows)
 /** Watches a stream of the group Order. Returns the refusals that have ended it. */
 function watchOrders(credentials: CallerTable, row: CallerRow, key = 'k'): HttpError[] {
   const refusals: HttpError[] = [];
-  const call = { verb: 'GET', groupInUrl: 'order', group: 'Order', operation: 'index', application: row.application };
-  const exchange = { ...call, caller: row, key, response: new EventEmitter() } as unknown as Exchange;
+  const call = { verb: 'GET', groupInUrl: 'order', group: 'Order', operation: 'index' };
+  const exchange = {
+    ...call,
+    caller: { row, key, application: row.application },
+    response: new EventEmitter(),
+  } as unknown as Exchange;
   createStreamWatch(credentials)(exchange, (refusal) => refusals.push(refusal as HttpError));
   return refusals;
 }

@@ -112,7 +112,7 @@ describe('createWorkerMetrics', () => {
       const metrics = createWorkerMetrics();
       t.after(metrics.close);
       metrics.takeReport(parts());
-      const request = { group, groupInUrl: page, operation, verb, caller: undefined, credentialId: '' };
+      const request = { group, groupInUrl: page, operation, verb, caller: { row: undefined, credentialId: '' } };
       metrics.observer.answered(request, 200, 1, 1);
       const counts = createRequestCounts();
       for (const delta of metrics.takeReport(parts()).requestsByOperation) counts.add(delta);
@@ -138,12 +138,12 @@ describe('createWorkerMetrics', () => {
 test('createWorkerMetrics counts requests by credential, beyond a thousand as one, and skips refused credentials', (t) => {
   const metrics = createWorkerMetrics();
   t.after(metrics.close);
-  const caller = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
+  const row = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
   const asked = { group: 'Sdk', groupInUrl: 'x', operation: 'index', verb: 'GET' };
   for (let i = 0; i < MAX_CREDENTIALS + 5; i++)
-    metrics.observer.answered({ ...asked, caller, credentialId: `id ${i}` }, 200, 1, 1);
-  metrics.observer.answered({ ...asked, caller, credentialId: 'id 0' }, 200, 1, 1);
-  metrics.observer.answered({ ...asked, caller: undefined, credentialId: 'refused' }, 401, 1, 1);
+    metrics.observer.answered({ ...asked, caller: { row, credentialId: `id ${i}` } }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller: { row, credentialId: 'id 0' } }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller: { row: undefined, credentialId: 'refused' } }, 401, 1, 1);
   const { requestsByCredential: credentials } = metrics.takeReport(parts());
   assert.equal(credentials.length, MAX_CREDENTIALS + 1);
   assert.deepEqual(

@@ -101,9 +101,14 @@ describe('docs/OPERATING.md', () => {
   test('the access log writes exactly the facts of the event request', () => {
     let line = '';
     const accessLog = createAccessLog({ write: (text) => (line = text) });
-    const exchange = { verb: 'GET', operation: 'index', group: 'Test', credentialId: 'id', userId: 'u' };
+    const exchange = { verb: 'GET', operation: 'index', group: 'Test', caller: { credentialId: 'id', userId: 'u' } };
     const trace = { traceId: 't', spanId: 's' };
-    accessLog({ ...exchange, requestId: 'r', trace, toolCall: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
+    accessLog(
+      { ...exchange, requestId: 'r', trace, toolCall: { name: 't' }, startedAt: 0 } as unknown as Exchange,
+      200,
+      1,
+      1,
+    );
     const facts = Object.keys(JSON.parse(line)).filter((name) => !['time', 'level', 'event', 'pid'].includes(name));
     const row = eventsInCode().find(({ event }) => event === 'request');
     assert.deepEqual(facts.sort(), row?.facts.split(', ').sort());

@@ -68,7 +68,13 @@ describe('createOperationsServer', () => {
       logWriter: { droppedLines: () => 13 },
     };
     worker.observer.answered(
-      { group: 'Test', groupInUrl: 'test', operation: 'index', verb: 'GET', caller, credentialId: 'a' },
+      {
+        group: 'Test',
+        groupInUrl: 'test',
+        operation: 'index',
+        verb: 'GET',
+        caller: { row: caller, credentialId: 'a' },
+      },
       200,
       100,
       1,

@@ -25,7 +25,7 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
     if (refusedSockets.has(socket) || (isLate && waitingCount > 0)) return;
     // If a streamed answer has begun while the body of its request is still coming, no error can be sent. A late body
     // gets more time, because the answer can depend on the rest of the body. After bad bytes, that rest cannot come.
-    if (exchange?.isStreamingAnswer && lastResponse === exchange.response && !exchange.request.complete) {
+    if (exchange?.answer.isStreaming && lastResponse === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
     }

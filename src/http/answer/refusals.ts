@@ -32,13 +32,13 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     const errorHeaders =
       error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
     const detail = showsCauses ? { step: stepOf(exchange), ...causeFacts(error) } : undefined;
-    const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
+    const formatted = (exchange.answer.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
         ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
         : { ...formatted, headers: [...formatted.headers, ...errorHeaders] };
     if (content.status >= 500) failEvent(exchange, thrown);
-    exchange.isClientFault = isClientFault(exchange, error);
+    exchange.answer.isClientFault = isClientFault(exchange, error);
     if (error.cause !== undefined) logCause(exchange, error, content.status);
     return content;
   }
@@ -46,11 +46,11 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
   function logCause(exchange: Exchange, error: HttpError, status: number): void {
     const facts = {
       ...requestFacts(exchange),
-      ...(exchange.credentialId !== '' && { credential: exchange.credentialId }),
+      ...(exchange.caller.credentialId !== '' && { credential: exchange.caller.credentialId }),
       status,
       error_code: error.code,
     };
-    if (status >= 500 && !exchange.isClientFault)
+    if (status >= 500 && !exchange.answer.isClientFault)
       log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }
@@ -91,5 +91,5 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
 /** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
   // With a valid credential, not the request but the row of the credential has named the missing group.
-  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
+  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller.row === undefined);
 }

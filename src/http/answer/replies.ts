@@ -41,7 +41,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   function answer(exchange: Exchange, value: object): void {
     let convertedAnswer: Answer | undefined;
     try {
-      convertedAnswer = convertResult(value, exchange.status);
+      convertedAnswer = convertResult(value, exchange.answer.status);
       for (const name of convertedAnswer.droppedHeaders) {
         const header = name.slice(0, 100);
         log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
@@ -58,7 +58,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
 
   function sendAnswer(exchange: Exchange, answer: Answer): void {
     const { status, body, contentType } = answer;
-    if (exchange.response.destroyed && exchange.capture === undefined) {
+    if (exchange.response.destroyed && exchange.answer.capture === undefined) {
       cancelBody(body);
       return complete(exchange, status, 0);
     }
@@ -71,14 +71,14 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
     if (body.kind === 'whole') send(exchange, status, headers, body.content);
-    else if (exchange.capture !== undefined) collect(exchange, body, status, headers);
+    else if (exchange.answer.capture !== undefined) collect(exchange, body, status, headers);
     else if (exchange.verb === 'HEAD') {
       cancelBody(body);
       send(exchange, status, headers, '');
     } else if (body.kind === 'stream') {
       exchange.watchClient();
       const stream = sendStream(body.source, exchange.response, streamListener(exchange, status, headers, false));
-      exchange.cancelAnswer = stream.cancel;
+      exchange.answer.cancel = stream.cancel;
       watchStream(exchange, (refusal) => {
         stream.fail(refusal);
         exchange.abort(credentialLost());
@@ -95,14 +95,14 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     exchange.watchClient();
     const collector = new Collector();
     const stream = sendStream(body.source, collector, {
-      begin: () => !exchange.isAnswered,
+      begin: () => !exchange.answer.isComplete,
       end: () => send(exchange, status, headers, collector.bytes()),
       // The source can end before the event 'error' of the collector comes.
       clientLeft: () => fail(exchange, collector.errored),
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);
-    exchange.cancelAnswer = (reason) => {
+    exchange.answer.cancel = (reason) => {
       stream.cancel(reason);
       fail(exchange, refusal('INTERNAL_ERROR'));
     };
@@ -111,7 +111,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   function sendEventStream(exchange: Exchange, events: EventStream, status: number, headers: readonly string[]): void {
     exchange.watchClient();
     const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
-    exchange.cancelAnswer = stream.cancel;
+    exchange.answer.cancel = stream.cancel;
     const end = (reason: Error) => {
       stream.end();
       exchange.abort(reason);
@@ -134,7 +134,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   ): StreamListener {
     return {
       begin() {
-        if (exchange.isAnswered) return false;
+        if (exchange.answer.isComplete) return false;
         try {
           sendHead(exchange, status, headers, endsConnection);
           return true;

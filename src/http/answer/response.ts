@@ -72,7 +72,7 @@ export class Responder {
       log,
       fail: (exchange, error) => this.fail(exchange, error),
       send: (exchange, status, headers, body) => {
-        if (exchange.capture !== undefined) return this.#deliver(exchange, status, headers, body);
+        if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, headers, body);
         this.#writeHead(exchange, status, headers, false);
         this.#end(exchange, body);
         this.#complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
@@ -80,11 +80,11 @@ export class Responder {
       sendHead: (exchange, status, headers, endsConnection) => {
         this.#writeHead(exchange, status, headers, endsConnection);
         clearTimeout(exchange.timeLimitTimer);
-        exchange.isStreamingAnswer = true;
+        exchange.answer.isStreaming = true;
         onStreaming(exchange);
       },
       complete: (exchange, status, bytes) => {
-        if (!exchange.isAnswered) this.#complete(exchange, status, bytes);
+        if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
       },
       watchStream,
     });
@@ -92,7 +92,7 @@ export class Responder {
 
   /** Sends the result of an operation with the status of the exchange. */
   result(exchange: Exchange, value: unknown): void {
-    if (exchange.isAnswered) return;
+    if (exchange.answer.isComplete) return;
     // Nearly all results are plain objects. For them, this check is the only cost of the other kinds of results.
     if (
       typeof value === 'object' &&
@@ -108,12 +108,19 @@ export class Responder {
       return this.fail(exchange, error);
     }
     const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
-    this.#sendText(exchange, exchange.status, body, this.#headerSetOf(exchange).json, NO_HEADERS, endsConnection);
+    this.#sendText(
+      exchange,
+      exchange.answer.status,
+      body,
+      this.#headerSetOf(exchange).json,
+      NO_HEADERS,
+      endsConnection,
+    );
   }
 
   /** Sends a body that no cache may store, because it can contain a secret. */
   secret(exchange: Exchange, status: number, body: object): void {
-    if (!exchange.isAnswered)
+    if (!exchange.answer.isComplete)
       this.#sendText(exchange, status, JSON.stringify(body), this.#headerSetOf(exchange).uncached);
   }
 
@@ -128,7 +135,7 @@ export class Responder {
    * value can throw, too (a getter, a proxy), and Node can reject a header. The answer to such a second error is a 500.
    */
   fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
+    if (exchange.answer.isComplete || exchange.answer.isStreaming) return;
     try {
       this.#refuse(
         exchange,
@@ -136,7 +143,7 @@ export class Responder {
         thrown,
       );
     } catch (secondError) {
-      if (exchange.isAnswered) return;
+      if (exchange.answer.isComplete) return;
       if (!exchange.response.headersSent)
         return this.#refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
       // A head has been sent, so no error can be sent any more.
@@ -188,7 +195,7 @@ export class Responder {
     extra: readonly string[] = NO_HEADERS,
     endsConnection = false,
   ): void {
-    if (exchange.capture !== undefined) return this.#deliver(exchange, status, usual, body);
+    if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, usual, body);
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
     if (endsConnection || (this.#isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
@@ -220,7 +227,7 @@ export class Responder {
   /** Passes the answer to a tool call to the code in mcp/, and sends nothing on the connection. */
   #deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
     this.#complete(exchange, status, Buffer.byteLength(body));
-    exchange.capture?.({ status, headers, body });
+    exchange.answer.capture?.({ status, headers, body });
   }
 
   /**
@@ -229,7 +236,7 @@ export class Responder {
    */
   #complete(exchange: Exchange, status: number, bytes: number): void {
     const { accessLog, observer, onAnswered } = this.#options;
-    exchange.isAnswered = true;
+    exchange.answer.isComplete = true;
     if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
     onAnswered(exchange);
     if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
@@ -237,8 +244,8 @@ export class Responder {
     // If the client has left, the log says 499, as nginx does.
     if (response.destroyed) return this.#report(exchange, 499, bytes);
     const { socket } = response;
-    exchange.unsentBytes = socket === null ? 0 : unsentBytes(socket);
-    if (exchange.unsentBytes === 0) return this.#report(exchange, status, bytes);
+    exchange.answer.unsentBytes = socket === null ? 0 : unsentBytes(socket);
+    if (exchange.answer.unsentBytes === 0) return this.#report(exchange, status, bytes);
     // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
     // write, so the listeners check the socket, too.
     let isFinished = false;
@@ -247,7 +254,7 @@ export class Responder {
     });
     response.on('close', () => {
       if (isFinished && socket?.errored === null) this.#report(exchange, status, bytes);
-      else this.#report(exchange, 499, Math.max(0, bytes - exchange.unsentBytes));
+      else this.#report(exchange, 499, Math.max(0, bytes - exchange.answer.unsentBytes));
     });
   }
 

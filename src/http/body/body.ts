@@ -65,7 +65,7 @@ export function readBody(
   let size = 0;
   request.on('data', (chunk: Buffer) => {
     // After a refusal, the rest of the body is still read, and dropped here, so that the client can read the answer.
-    if (exchange.isAnswered) return;
+    if (exchange.answer.isComplete) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
     // Two kinds of chunks are not counted: one that is the whole body, as Content-Length says, and those that Node had
@@ -76,7 +76,7 @@ export function readBody(
   });
   request.on('end', () => {
     exchange.body.onLost = undefined;
-    if (exchange.isAnswered) return;
+    if (exchange.answer.isComplete) return;
     budget.completeUpload(exchange);
     const { received } = exchange.body;
     // The connection refers to this exchange until its next request comes, and would keep the body in memory so long.
@@ -87,7 +87,7 @@ export function readBody(
     if (coding === undefined) return decode(exchange, kind, bytes, sink, query);
     budget.whenMayInflate((done) =>
       coding.inflate(bytes, { maxOutputLength: limit }, (error, inflated) => {
-        if (exchange.isAnswered) return done();
+        if (exchange.answer.isComplete) return done();
         budget.hold(exchange, error === null ? inflated.length : 0);
         done();
         if (error !== null) sink.fail(exchange, inflateFailure(error, limit));

@@ -47,7 +47,7 @@ export function streamBody(exchange: Exchange, limit: number, uploads: StreamedU
         source.on('data', (chunk: Buffer) => {
           uploads.endWait(exchange);
           // Bytes that come after the answer or the end of the stream are dropped.
-          if (isOver || exchange.isAnswered) return;
+          if (isOver || exchange.answer.isComplete) return;
           size += chunk.length;
           if (size > limit) return fail(tooLarge(limit));
           controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));

@@ -88,8 +88,8 @@ export class StreamedUploads {
   /** Returns the number of requests in flight that wait for their clients. */
   waitingCount(): number {
     let count = 0;
-    for (const [{ isAnswered, isStreamingAnswer }, { waitsSince }] of this.#uploads)
-      if (waitsSince >= 0 && !isAnswered && !isStreamingAnswer) count++;
+    for (const [{ answer }, { waitsSince }] of this.#uploads)
+      if (waitsSince >= 0 && !answer.isComplete && !answer.isStreaming) count++;
     return count;
   }
 

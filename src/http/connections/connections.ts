@@ -162,5 +162,5 @@ export function createConnections({
 }
 
 function isIdle({ lastExchange, waitingCount }: Connection): boolean {
-  return waitingCount === 0 && (lastExchange === undefined || lastExchange.isAnswered);
+  return waitingCount === 0 && (lastExchange === undefined || lastExchange.answer.isComplete);
 }

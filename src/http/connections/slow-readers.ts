@@ -27,7 +27,7 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
   /** Records how much the client has read so far. @returns whether that is more than at the last sweep */
   function recordProgress(socket: TrackedSocket, sweep: number): boolean {
     const connection = connectionOf(socket);
-    if (connection.lastExchange !== undefined) connection.lastExchange.unsentBytes = unsentBytes(socket);
+    if (connection.lastExchange !== undefined) connection.lastExchange.answer.unsentBytes = unsentBytes(socket);
     const bytesSent = sentBytes(socket);
     if (bytesSent === connection.lastBytesSent) return false;
     connection.lastBytesSent = bytesSent;

@@ -8,10 +8,8 @@ export const LIMITS = {
   depth: 100,
   /** Maximum number of fields of one object. */
   properties: 10_000,
-  /** Maximum number of attempts to match a part of a union. */
-  tries: 200_000,
   /** Maximum number of estimated steps of one regular expression on one text (pattern.ts). */
   patternSteps: 300_000,
-  /** Maximum number of estimated steps of all regular expressions. */
-  allPatternSteps: 1_000_000,
+  /** Maximum number of steps of all checks of a request (CheckRun). They take up to 0.3 s. */
+  steps: 1_000_000,
 } as const;

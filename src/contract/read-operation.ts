@@ -112,7 +112,7 @@ function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], i
   }
 }
 
-/** Refuses a parameter without a type whose type TypeScript infers, as in `const f: Handler = (data) => data`. */
+/** Refuses a parameter that has a type from elsewhere and no annotation, as in `const f: Handler = (data) => data`. */
 function refuseInferred(
   name: string,
   { hasOuterType }: FollowedFunction,
@@ -122,7 +122,10 @@ function refuseInferred(
   const inferred = hasOuterType ? params.find((param) => param !== undefined && param.type === undefined) : undefined;
   if (inferred === undefined) return;
   const cure = `write ${inferred.name || '{ … }'}: T in the parentheses`;
-  throw new ContractError(place, `${name}(${inferred.name || '…'}): its type is inferred, which is not read; ${cure}`);
+  throw new ContractError(
+    place,
+    `${name}(${inferred.name || '…'}): its type is inherited or inferred, which is not read; ${cure}`,
+  );
 }
 
 function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {

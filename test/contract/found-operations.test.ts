@@ -30,6 +30,12 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
     ts: {
       'params whose type comes from a satisfied interface':
         '%P%interface Api { created(_: unknown, params: ControllerParams<{ query: { a: number } }>): unknown }\nexport default { created(_: undefined, { query }) { return query; } } satisfies Api;',
+      'a method without annotations that overrides the one of a base class':
+        '%U%class Base { created(data: User) { return data; } }\nexport default class A extends Base { created(data) { return data; } }',
+      'a method without annotations of a class with an interface':
+        '%U%interface Api { created(data: User): unknown }\nexport default class A implements Api { created(data) { return data; } }',
+      'params without annotations of a class with an interface':
+        '%P%interface Api { created(_: unknown, params: ControllerParams<{ query: { a: number } }>): unknown }\nexport default class A implements Api { created(_: unknown, { query }) { return query; } }',
       'an arrow function in a constant with a type':
         '%U%const f: (data: User) => unknown = (data) => data;\nexport default { created: f };',
       'an arrow function in a constant with the name of a type':
@@ -270,6 +276,10 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         'const api: any = { created(data) { return data; } };\nexport default api;',
       'a function without annotations in an object with a type':
         'function created(data) { return data; }\nexport default { created } satisfies { created: unknown };',
+      'a method without annotations of a class without a parent':
+        'interface Api { created(data: string): unknown }\nvoid (0 as unknown as Api);\nexport default class A { created(data) { return data; } }',
+      'a method with unknown that overrides the one of a base class':
+        '%U%class Base { created(data: User) { return data; } }\nexport default class A extends Base { created(data: unknown) { return [data] as any; } }',
       'a method without annotations in an object, as const':
         'export default { created(data) { return data; } } as const;',
       'an imported object that Object.assign adds to the prototype':

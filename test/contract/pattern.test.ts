@@ -79,7 +79,7 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
       if (fits === undefined) return;
       assert.match(fits, new RegExp(pattern, 'u'));
       // One request may match the pattern many times.
-      assert.ok(stepsOf(retries, fits.length) * 50 < LIMITS.allPatternSteps);
+      assert.ok(stepsOf(retries, fits.length) * 50 < LIMITS.steps);
     });
   }
 });

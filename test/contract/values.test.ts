@@ -242,6 +242,13 @@ describe('the check of a JSON value', () => {
     ['Record<number, string>', { 1: 1, '-2.5': 1, x: 1 }, ['/1 must be a string', '/-2.5 must be a string']],
     ['Partial<Record<number, string>>', { 1: 1, x: 1 }, ['/1 must be a string']],
     ['{ [n: number]: string; a: number }', { 1: 1, a: 'x', b: 1 }, ['/a must be a number', '/1 must be a string']],
+    [
+      '{ n: NonNullable<unknown> }',
+      { n: null },
+      ['/n must be an object or a list or a string or a number or true or false'],
+    ],
+    ['{ n: NonNullable<unknown> }', {}, ['/n is missing']],
+    ['{ n: NonNullable<unknown> }', { n: 1 }, []],
     ['{ a: 1; b: unknown } & { [n: number]: string }', { a: 1, b: 1, 2: 2 }, ['/2 must be a string']],
     ['never', 1, ['must be left out']],
     ['{ a?: never }', { a: 1 }, ['/a must be left out']],

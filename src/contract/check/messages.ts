@@ -17,9 +17,8 @@ export const MESSAGES = {
   duplicate: 'must not contain the same entry twice',
   tooDeep: `is nested deeper than ${LIMITS.depth}`,
   tooManyFields: `must have at most ${LIMITS.properties} fields`,
-  tooAmbiguous: 'is too ambiguous to be checked',
   tooLongForPattern: 'is too long for its pattern',
-  patternLimit: 'exceeds the limit of pattern matching for one request',
+  tooManySteps: 'takes too many steps to be checked',
   /** Used when a validation library (such as zod) reports a problem without a message. */
   invalid: 'is not valid',
   mustBe: (description: string) => `must be ${description}`,

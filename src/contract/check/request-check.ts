@@ -125,7 +125,7 @@ function checkPart(
   run: CheckRun,
   problems: Problem[] | undefined,
 ): Problem[] | undefined {
-  const converted = check(parts[part], run);
+  const converted = run.check(check, parts[part]);
   const { mistakes } = run;
   if (mistakes.length === 0) {
     parts[part] = converted;

@@ -30,7 +30,7 @@ export function createResultCheck(
     const text = JSON.stringify(typeof value === 'object' ? value : { data: value });
     if (text === undefined) return undefined;
     const run = new CheckRun();
-    check(JSON.parse(text), run);
+    run.check(check, JSON.parse(text));
     return run.mistakes[0];
   };
 }

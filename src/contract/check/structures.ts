@@ -6,7 +6,7 @@ import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
-import type { Check, CheckRun, Compiler } from './run.ts';
+import { type Check, type CheckRun, type Compiler, PER_STEP } from './run.ts';
 
 /** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
@@ -25,6 +25,7 @@ export function compileArray(schema: Schema, { compile, parsesText }: Compiler):
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
     if (list.length > maxLength) return run.report(MESSAGES.tooMany(maxLength));
+    run.spend(1 / PER_STEP.objects + list.length / PER_STEP.entries);
     const mistakesAtStart = run.mistakes.length;
     let copy: unknown[] | undefined;
     for (let i = 0; i < list.length; i++) {
@@ -47,22 +48,31 @@ export function compileArray(schema: Schema, { compile, parsesText }: Compiler):
 }
 
 function reportDuplicates(list: readonly unknown[], run: CheckRun): void {
-  const keys = list.map((item) => (item instanceof Blob ? item : canonicalText(item, 0)));
+  const keys = list.map((item) => (item instanceof Blob ? item : canonicalText(item, 0, run)));
   if (keys.includes(undefined)) run.report(MESSAGES.tooDeep);
   else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
 }
 
 /** Writes a value as JSON with sorted fields, so equal values have equal texts. Undefined for too deep a value. */
-function canonicalText(value: unknown, depth: number): string | undefined {
-  if (typeof value !== 'object' || value === null || value instanceof Date) return String(JSON.stringify(value));
+function canonicalText(value: unknown, depth: number, run: CheckRun): string | undefined {
+  const text = isPlain(value) ? String(JSON.stringify(value)) : canonicalStructure(value, depth, run);
+  run.spend(1 + (text?.length ?? 0) / PER_STEP.characters);
+  return text;
+}
+
+const isPlain = (value: unknown) => typeof value !== 'object' || value === null || value instanceof Date;
+
+function canonicalStructure(value: unknown, depth: number, run: CheckRun): string | undefined {
   if (depth > LIMITS.depth) return undefined;
-  const parts = Array.isArray(value)
-    ? value.map((item) => canonicalText(item, depth + 1))
-    : Object.entries(value)
+  const fields = Array.isArray(value) ? undefined : Object.entries(value as Fields);
+  run.spend(2 + 2 * (fields?.length ?? 0));
+  const parts = fields
+    ? fields
         .sort(([a], [b]) => (a < b ? -1 : 1))
-        .flatMap(([name, item]) => [JSON.stringify(name), canonicalText(item, depth + 1)]);
+        .flatMap(([name, item]) => [JSON.stringify(name), canonicalText(item, depth + 1, run)])
+    : (value as unknown[]).map((item) => canonicalText(item, depth + 1, run));
   if (parts.includes(undefined)) return undefined;
-  return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
+  return fields ? `{${parts.join()}}` : `[${parts.join()}]`;
 }
 
 /** The converted fields that differ from the sent fields, by the index of the field in the schema's properties. */
@@ -88,6 +98,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
 
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
+    run.spend(1 / PER_STEP.objects + names.length / PER_STEP.entries);
     const mistakesAtStart = run.mistakes.length;
     // Nearly every field of a query or a form is converted, so the object is copied from the start. LIMITS.properties
     // is not checked for a copy, because the parser of the query or the form has its own limit.
@@ -114,10 +125,12 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
     if (copy !== undefined) return copy;
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
+    run.spend(sentCount / (sentCount > 128 ? PER_STEP.fieldsOfLargeObject : PER_STEP.entries));
     if (sentCount === declaredCount && conversions === undefined) return fields;
     if (sentCount > declaredCount && undeclaredCheck !== undefined)
       return checkUndeclared(fields, conversions, run, mistakesAtStart);
     if (sentCount > declaredCount && keepsUndeclared && conversions === undefined) return fields;
+    run.spend(1);
     return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, conversions, keepsUndeclared);
   };
 
@@ -138,6 +151,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
   /** Checks the undeclared fields by the index signature. @returns the object with all converted fields */
   function checkUndeclared(fields: Fields, conversions: Conversions, run: CheckRun, mistakesAtStart: number): unknown {
     const copy = copyFields(fields, conversions, false);
+    run.spend(Object.keys(fields).length);
     let differs = conversions !== undefined;
     for (const name of Object.keys(fields)) {
       if (declared.has(name)) continue;

@@ -8,7 +8,6 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
-import { LIMITS } from '../types/limits.ts';
 import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
 import { emptyLike, setField } from './structures.ts';
@@ -131,7 +130,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
     let fits = false;
     let inexactNumber: unknown;
     for (const { check } of parts) {
-      if (++run.tries > LIMITS.tries) return run.report(MESSAGES.tooAmbiguous);
+      run.spend(1);
       const converted = tryPart(check, value, run);
       if (converted === FAILED) continue;
       // The text `007` would lose its zeros as the number 7. So the number is used only when no later part, such as
@@ -143,7 +142,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
       if (inexactNumber !== undefined && converted !== value) continue;
       // The check of `{ a }` drops a field `b`, and the check of `{ a, b }` keeps it. A value that fits both must keep
       // its `b`, so the results are merged.
-      result = fits ? merge(result, converted) : converted;
+      result = fits ? merge(result, converted, run) : converted;
       fits = true;
       if (typeof value !== 'object' || value === null) break;
     }
@@ -164,12 +163,13 @@ function tryPart(check: Check, value: unknown, run: CheckRun): unknown {
 }
 
 /** Merges the results of two parts for one value. A merged object has every field of both results. */
-function merge(a: unknown, b: unknown): unknown {
+function merge(a: unknown, b: unknown, run: CheckRun): unknown {
   if (a === b || !isStructure(a) || !isStructure(b)) return a;
-  if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i])) : a;
+  run.spend((Array.isArray(a) ? a : Object.keys(a)).length);
+  if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i], run)) : a;
   const merged = emptyLike(a);
   for (const key of Object.keys(b)) setField(merged, key, b[key]);
-  for (const key of Object.keys(a)) setField(merged, key, Object.hasOwn(b, key) ? merge(a[key], b[key]) : a[key]);
+  for (const key of Object.keys(a)) setField(merged, key, Object.hasOwn(b, key) ? merge(a[key], b[key], run) : a[key]);
   return merged;
 }
 

@@ -6,7 +6,7 @@ import { FORMATS } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
 import { FORMAT_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
-import type { Check } from './run.ts';
+import { type Check, PER_STEP } from './run.ts';
 
 /** A decimal number with a digit at least on one side of the point: `1`, `1.5`, `1.`, `.5`, `-1e3`. */
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -35,9 +35,11 @@ export function compileString(schema: Schema): Check {
   const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern);
   if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
     return checkString;
+  const cost = matchPattern === undefined && matchesFormat === undefined ? 1 / PER_STEP.entries : 1;
   const notString = becomesDate ? MESSAGES.mustBe(FORMAT_DESCRIPTIONS['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
+    run.spend(cost + value.length / PER_STEP.characters);
     // Counting characters takes time, so `length` is compared first. `length` is the number of UTF-16 units, which is
     // never less than the number of characters: `'😀'.length` is 2.
     if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
@@ -54,7 +56,7 @@ export function compileString(schema: Schema): Check {
 /**
  * Compiles a pattern. The time of a match can grow with a power of the text's length, because V8 tries each way to
  * divide the text among the pattern's repetitions. So the steps are estimated before the pattern runs. A request is
- * refused when one match, or all its matches together, would need too many steps.
+ * refused when one match, or all its checks together, would need too many steps.
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
@@ -66,9 +68,8 @@ function compilePattern(source: string): Check {
     retries ??= retriesOf(source);
     if (retries.length > 0) {
       const steps = stepsOf(retries, text.length);
-      run.patternSteps += steps;
       if (steps > LIMITS.patternSteps) return run.report(MESSAGES.tooLongForPattern);
-      if (run.patternSteps > LIMITS.allPatternSteps) return run.report(MESSAGES.patternLimit);
+      run.spend(steps);
     }
     return regExp.test(text) ? text : run.report(message);
   };
@@ -91,7 +92,9 @@ export function compileNumber(schema: Schema, parsesText: boolean): Check {
       return run.report(MESSAGES.notMoreThan(exclusiveMinimum));
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
       return run.report(MESSAGES.notLessThan(exclusiveMaximum));
-    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) return run.report(MESSAGES.notMultiple(multipleOf));
+    if (multipleOf === undefined) return value;
+    run.spend(2);
+    if (!isMultiple(value, multipleOf)) return run.report(MESSAGES.notMultiple(multipleOf));
     return value;
   };
 }

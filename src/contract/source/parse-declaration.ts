@@ -24,6 +24,7 @@ export function parseParentsAndMembers(
 ): Declaration {
   const from = c.index;
   const typeParams = parseTypeParams(c);
+  const isDerived = c.is('extends') || c.is('implements');
   const parents = parseParents(c);
   const end = c.closingIndex('{');
   c.index++;
@@ -37,7 +38,7 @@ export function parseParentsAndMembers(
   }
   const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
   c.index = end + 1;
-  return createDeclaration(kind, name, { typeParams, parents, members, ...docAndPlace });
+  return createDeclaration(kind, name, { typeParams, parents, isDerived, members, ...docAndPlace });
 }
 
 /** Parses `extends A, B` and `implements C`. Returns the types after `extends`. */

@@ -111,6 +111,8 @@ export interface Declaration {
   readonly typeParams: readonly TypeParam[];
   /** The types after `extends`. Those after `implements` are left out. */
   readonly parents: readonly TypeNode[];
+  /** Whether a class or an interface has `extends` or `implements`. */
+  readonly isDerived?: boolean;
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;

@@ -1,5 +1,7 @@
 // Finds the class or object that a controller file exports, and the ancestors of the class. Each of them is a level:
 // level 0 is the exported one, and level 1 is its parent.
+
+import { isJavaScript } from '../source/files.ts';
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
@@ -21,7 +23,10 @@ export interface Level {
   /** The scope of the level's types. For `extends Base<User>`, the parameter `T` of `Base<T>` is `User` there. */
   readonly scope: Scope;
   readonly doc: string | undefined;
-  /** Whether TypeScript infers types of parameters from the type of an object: `{ … } satisfies T`. */
+  /**
+   * Whether parameters without an annotation have types that are not read: TypeScript infers them from the type of the
+   * object (`{ … } satisfies T`), or the class has them from what it extends or implements.
+   */
   readonly hasOuterType: boolean;
 }
 
@@ -46,7 +51,8 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
     const typeParams = evaluator.bind(declaration.typeParams, typeArgs, value.scope);
     const levelScope: Scope = { ...value.scope, typeParams };
     const { name: className, members, doc } = declaration;
-    levels.push({ className, members, scope: levelScope, doc, hasOuterType: false });
+    const hasOuterType = declaration.isDerived === true && !isJavaScript(levelScope.path);
+    levels.push({ className, members, scope: levelScope, doc, hasOuterType });
     const [parent] = declaration.parents as [TypeNode?];
     if (parent === undefined) return { levels, hasPackageAncestor: false };
     typeArgs = parent.kind === 'name' ? evaluateTypeArgs(parent.args, levelScope, evaluator) : [];

@@ -25,7 +25,7 @@ export interface FollowedFunction {
   readonly scope: Scope;
   readonly doc: string | undefined;
   readonly at: number;
-  /** Whether TypeScript infers the types of parameters from a type outside of the function: `… satisfies T`. */
+  /** Whether parameters without an annotation have their types from outside of the function (`Level`). */
   readonly hasOuterType: boolean;
   /** Whether the function has several signatures, and at least one of them has a type for a parameter. */
   readonly isOverloaded: boolean;

@@ -7,10 +7,8 @@ export const LIMITS = {
   /** Maximum depth at which the values of a recursive type are nested. */
   depth: 100,
   properties: 10_000,
-  /** Attempts to match a part of a union. */
-  tries: 200_000,
   /** Maximum number of estimated steps of one regular expression on one text (pattern.ts). */
   patternSteps: 300_000,
-  /** Maximum number of estimated steps of all regular expressions. */
-  allPatternSteps: 1_000_000,
+  /** Maximum number of steps of all checks of a request (CheckRun). They take up to 0.3 s. */
+  steps: 1_000_000,
 } as const;

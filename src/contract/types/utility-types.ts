@@ -127,7 +127,8 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   },
   Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
   Extract: (fail, type, wanted) => filterConstants(type, wanted, fail, true),
-  NonNullable: (_, type) => excludeKinds(type, 'null', 'undefined'),
+  NonNullable: (_, type) =>
+    resolve(type).kind === 'any' ? { ...recordOf([]), isOpen: true } : excludeKinds(type, 'null', 'undefined'),
   Uppercase: (fail, type) => mapConstants(type, fail, (text) => text.toUpperCase()),
   Lowercase: (fail, type) => mapConstants(type, fail, (text) => text.toLowerCase()),
   Capitalize: (fail, type) => mapConstants(type, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),

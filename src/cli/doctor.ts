@@ -148,7 +148,7 @@ function checkService({ inspection, settings: { dataDir } }: Installation, repor
   if (!ok) report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
 }
 
-/** Tries it, because permissions tell nothing about some file systems, such as /proc. */
+/** Makes a folder and removes it, because permissions mean nothing in some file systems, such as /proc. */
 function canKeepMark(dataDir: string): boolean {
   // The service makes a folder that is missing, in the nearest one that exists.
   let folder = resolve(dataDir);

@@ -1,9 +1,8 @@
 // `gatefold doctor` reports what stops the service, will soon stop it, or is a risk, one finding a line. No finding has
 // a secret, a hash, a header value or an e-mail address.
-import { accessSync, constants, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { flagOf } from '../base/config.ts';
-import { errorCode } from '../base/failure.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
@@ -149,13 +148,16 @@ function checkService({ inspection, settings: { dataDir } }: Installation, repor
   if (!ok) report('wrong', `it does not load, so every request is a 500: ${error} (${code})`, at ?? path);
 }
 
+/** Makes a folder and removes it, because permissions mean nothing in some file systems, such as /proc. */
 function canKeepMark(dataDir: string): boolean {
+  // The service makes a folder that is missing, in the nearest one that exists.
+  let folder = resolve(dataDir);
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   try {
-    accessSync(dataDir, constants.W_OK);
+    rmdirSync(mkdtempSync(join(folder, '.doctor-')));
     return true;
-  } catch (error) {
-    // The service makes a folder that is missing.
-    return errorCode(error) === 'ENOENT';
+  } catch {
+    return false;
   }
 }
 

@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts';
 import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import type { Group } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
+import type { Stray } from './stray-service.ts';
 
 /**
  * The decision whether a new group may answer requests:
@@ -50,7 +51,7 @@ export interface NewGroupsOptions {
   readonly loadOne: (group: string, file: string) => Promise<GroupOutcome>;
   readonly publish: (group: Group) => void;
   /** Finds a file that sets rules which nothing applies. */
-  readonly findStray: () => Promise<{ readonly file: string; readonly reason: string } | undefined>;
+  readonly findStray: () => Promise<Stray | undefined>;
 }
 
 /** Maximum number of imports of a file that is still being written. Then the request for its group is refused. */

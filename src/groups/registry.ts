@@ -24,7 +24,7 @@ import {
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { applyService, refuseUserWithoutService } from './service-rules.ts';
-import { createStrays, STRAY_REASON } from './stray-service.ts';
+import { createStrays, type Stray } from './stray-service.ts';
 import { checkTools, toolsOf } from './tools.ts';
 
 export interface LoadAllOptions {
@@ -217,7 +217,8 @@ export function createGroups({
       serviceState = { kind: 'broken' };
       loads.push(refuseService('service.ts', SERVICE_IS_GONE));
     }
-    const stray = await findStray();
+    // The imports of a service file that does not load are unknown.
+    const stray = serviceFile !== undefined && serviceState.kind === 'broken' ? undefined : await findStray();
     if (stray !== undefined) {
       serviceState = { kind: 'broken' };
       loads.splice(0, loads.length, refuseService(stray.file, stray.reason));
@@ -234,9 +235,8 @@ export function createGroups({
   }
 
   /** Only files that the service file imports may use `defineService`, too. */
-  async function findStray(): Promise<{ readonly file: string; readonly reason: string } | undefined> {
-    const file = await strays.find(importedByService);
-    return file === undefined ? undefined : { file, reason: STRAY_REASON };
+  function findStray(): Promise<Stray | undefined> {
+    return strays.find(listing().get(SERVICE), importedByService);
   }
 
   async function all(): Promise<readonly Group[]> {

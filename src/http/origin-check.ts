@@ -2,6 +2,7 @@
 // link or an image to this service, and the browser adds the user's cookies or password by itself (CSRF). CORS does not
 // stop such a request: it only hides the answer from the page.
 import { refusal } from '../base/errors.ts';
+import { rulesOf } from '../service/access.ts';
 import type { ServiceDefinition } from '../service/definition.ts';
 import type { Exchange, Step } from './exchange.ts';
 
@@ -22,18 +23,19 @@ const AMBIENT_AUTHORIZATION = /^(?:basic|digest|ntlm|negotiate)(?:\s|$)/i;
 
 /**
  * Creates the step that follows the search for the operation. It checks an operation that changes something, whatever
- * the verb of the request is: in a group that is not strict, a GET can call `deleted`.
- *
- * @returns an empty list when the service finds no user and accepts no cookies
+ * the verb of the request is: in a group that is not strict, a GET can call `deleted`. The step checks where something
+ * reads the cookies: `authenticate`, a page that may send them, or a function in the `access` of the operation.
  */
-export function createOriginSteps(
+export function createCheckOrigin(
   { authenticate, cors }: Partial<OriginRules> = {},
   { isSecure, publicOrigins }: OriginParts,
-): readonly Step[] {
-  if (authenticate === undefined && cors?.credentials !== true) return [];
+): Step {
+  const readsCookies = authenticate !== undefined || cors?.credentials === true;
 
   function checkOrigin(exchange: Exchange): undefined {
-    if (READING_VERBS.has(exchange.choice.operation.verb) || !isSentByBrowserAlone(exchange)) return;
+    const { verb, settings } = exchange.choice.operation;
+    if (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange)) return;
+    if (!readsCookies && !rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function')) return;
     const { origin } = exchange.head;
     const site = exchange.request.headers['sec-fetch-site'];
     // `none`: the user has typed the address or opened a bookmark.
@@ -57,7 +59,7 @@ export function createOriginSteps(
       : `http://${host.replace(/:80$/, '')}`.toLowerCase();
   }
 
-  return [checkOrigin];
+  return checkOrigin;
 }
 
 /** Says whether the request has only what a browser adds to a request of any page. A page cannot know a key. */

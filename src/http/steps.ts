@@ -11,7 +11,7 @@ import type { Exchange, Step } from './exchange.ts';
 import { createFindOperation, createLocateGroup } from './find-operation.ts';
 import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
-import { createCheckMessageOrigin, createOriginSteps, type OriginParts } from './origin-check.ts';
+import { createCheckMessageOrigin, createCheckOrigin, type OriginParts } from './origin-check.ts';
 import { createRateSteps, type RateOptions } from './rates.ts';
 import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
@@ -61,7 +61,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   }
 
   return (service) => {
-    const checkOrigin = createOriginSteps(service, parts);
+    const checkOrigin = createCheckOrigin(service, parts);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
@@ -76,7 +76,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       findOperation, //                 404, 405, 500: the group and its operation
     ];
     const operationSteps: readonly Step[] = [
-      ...checkOrigin, //                403: a page of another origin that would use a user's cookies
+      checkOrigin, //                   403: a page of another origin that would use a user's cookies
       checkCaller, //                   401, 403, 500: `authenticate` of the service file, then `access`
       checkLimit, //                    429
       readData, //                      400, 408, 413, 415, 503: the body, or else the query

@@ -1,6 +1,6 @@
 // `gatefold doctor` finds mistakes, prints no secret, and exits with 1 only when there is a mistake.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCommand } from '../../src/cli/command.ts';
@@ -139,6 +139,16 @@ test('doctor reports a service file that is gone, and a folder that cannot keep 
   const project = makeProject(t, { ...SDK, 'controllers/service.mjs': service, file: '' });
   const { lines } = await examine(project, ['--data-dir', join(project, 'file/none')]);
   has(lines, 'warning service file/none: it cannot be written');
+});
+
+test('doctor tries to write where DATA_DIR is missing', { skip: process.platform !== 'linux' }, async (t) => {
+  const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
+  const project = makeProject(t, { ...SDK, 'controllers/service.mjs': service });
+  const before = readdirSync(project);
+  const { lines } = await examine(project, ['--data-dir', join(project, 'new/data')]);
+  assert.ok(!lines.some((line) => line.includes('cannot be written')), lines.join('\n'));
+  assert.deepEqual(readdirSync(project), before);
+  has((await examine(project, ['--data-dir', '/proc/gatefold'])).lines, 'warning service /proc/gatefold: it cannot be');
 });
 
 test('doctor names a service file that does not load once', async (t) => {

@@ -23,6 +23,7 @@ export default defineService({
     if (code === 'SYMBOL') return Symbol('no JSON') as never;
     if (code === 'STATUS') return { ...new ErrorReply(400, {}), status: 200, [Symbol.for('gatefold.ErrorReply')]: true } as never;
     if (code === 'LISTS') return new ErrorReply(422, 'plain', { 'Content-Type': ['text/plain'], 'Set-Cookie': ['a=1', 'b=2'], 'X-Own': ['1'] });
+    if (code === 'COOKIES') return new ErrorReply(400, {}, { 'Set-Cookie': ['a=1', 'b=2'], Link: '<a>' });
     if (code === 'TYPES') return new ErrorReply(422, 'plain', { 'Content-Type': ['text/plain', 'text/html'] });
     if (code === 'TEXT') return new ErrorReply(418, 'plain', { 'Content-Type': 'text/plain', 'X-Own': '1', Allow: 'NONE', 'Content-Length': '1' });
     if ((cause as { code?: string } | undefined)?.code === 'ECONNREFUSED') return new ErrorReply(503, { busy: true }, { 'Retry-After': '5' });
@@ -38,6 +39,7 @@ export default class XController {
   'GET'() { return { ok: true }; }
   'GET user'() { return {}; }
   'GET fails/{code}'(_: undefined, { path }: any) { throw new HttpError(400, path.code, 'It fails', { headers: { Allow: 'GET' } }); }
+  'GET cookies'() { throw new HttpError(400, 'COOKIES', 'It fails', { headers: { 'set-cookie': 'c=3', Link: '<b>' } }); }
   'GET away'() { throw Object.assign(new Error('no database'), { code: 'ECONNREFUSED' }); }
   'GET reply'() { return new Reply(200, { a: 1 }, { 'X-Total': '7', 'Content-Security-Policy': 'own', Vary: 'Accept' }); }
   'POST'() { return {}; }
@@ -91,6 +93,12 @@ describe('answers under a service file', () => {
     assert.equal(lines[0], 'HTTP/1.1 422 Unprocessable Entity');
     const sent = lines.filter((line) => /^(content-type|set-cookie|x-own):/i.test(line));
     assert.deepEqual(sent, ['Content-Type: text/plain', 'Set-Cookie: a=1', 'Set-Cookie: b=2', 'X-Own: 1']);
+  });
+
+  it('sends the cookies of formatError beside those of the error', async () => {
+    const { headers } = await ask('/api/x/cookies');
+    assert.deepEqual(headers.getSetCookie(), ['a=1', 'b=2', 'c=3']);
+    assert.equal(headers.get('link'), '<b>', 'any other header of the error is not replaced');
   });
 
   it('passes the thrown error to formatError as a cause that a copy leaves out', async () => {

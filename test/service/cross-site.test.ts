@@ -133,6 +133,34 @@ const SERVICES: Readonly<Record<string, { files: object; settings?: Record<strin
       ['POST /api/order', [COOKIE, 'Origin: https://app.example'], 'created'],
     ],
   },
+  'an access function, and no authenticate': {
+    files: {
+      ...serviceFile('access: ({ cookies }) => cookies.sid !== undefined'),
+      ...ORDER,
+      'FreeController.mjs': `export default class { static operations = { '*': { access: 'anyone' } };
+        created() { return { ran: 'created' }; } }`,
+    },
+    rows: [
+      ['POST /api/order', [COOKIE, EVIL, CROSS], REFUSED],
+      ['GET /api/order/deleted', [COOKIE], REFUSED],
+      ['POST /api/order', [COOKIE, 'Sec-Fetch-Site: same-origin'], 'created'],
+      ['GET /api/order', [COOKIE, EVIL, CROSS], 'index'],
+      ['POST /api/order', ['Authorization: Bearer app', COOKIE, EVIL], 'created'],
+      ['POST /api/free', [COOKIE, EVIL, CROSS], 'created'],
+    ],
+  },
+  'an access function of an operation, and no service file': {
+    files: {
+      'OrderController.mjs': `export default class {
+        static operations = { created: { access: ['anyone', ({ cookies }) => cookies.sid !== undefined] } };
+        created() { return { ran: 'created' }; } publish() { return { ran: 'publish' }; } }`,
+    },
+    rows: [
+      ['POST /api/order', [COOKIE, EVIL, CROSS], REFUSED],
+      ['POST /api/order', [COOKIE], 'created'],
+      ['POST /api/order/publish', [COOKIE, EVIL, CROSS], 'publish'],
+    ],
+  },
   'no authenticate': {
     files: { ...serviceFile('strict: false'), ...ORDER },
     rows: [['POST /api/order', [COOKIE, EVIL, CROSS], 'created']],

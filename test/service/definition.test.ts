@@ -7,7 +7,7 @@ import { createLog } from '../../src/base/log.ts';
 import { defineService } from '../../src/controller/service.ts';
 import { createGroups, type ServiceState } from '../../src/groups/registry.ts';
 import { DefinitionError, readDefinition } from '../../src/service/definition.ts';
-import { controller, createFolder } from '../support/folder.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
 import { GATEFOLD, startService } from '../support/service.ts';
 
 const user = () => ({ id: '1' });
@@ -299,6 +299,11 @@ describe('an entry of the controllers folder', () => {
     ['rules.js', "import * as gatefold from 'gatefold';\nexport default gatefold.defineService({});"],
     ['rules.cjs', "const { defineService } = require('gatefold');\nmodule.exports = defineService({});"],
     ['broken.ts', "import { defineService } from 'gatefold';\nexport default defineService({"],
+    ['broken.ts', "export { defineService } from 'gatefold';\nexport default {"],
+    ['unread.ts', "import a from 'a'; import { defineService } from 'gatefold'; @@@"],
+    ['rules.ts', "const { defineService } = await import(/* rules */ 'gatefold');\nexport default defineService({});"],
+    ['rules.ts', "export { defineService } from 'gatefold';"],
+    ['rules.ts', "export { defineService as default } from 'gatefold';"],
   ];
   for (const [file, text = RULES] of strays)
     it(`is broken by rules that nothing applies: ${JSON.stringify(file)} with ${text.slice(0, 30)}…`, async (t) => {
@@ -318,6 +323,19 @@ describe('an entry of the controllers folder', () => {
       'HintController.ts',
       "import { HttpError } from 'gatefold';\n// See defineService({}) in service.ts.\nexport default class {}",
     ],
+    [
+      'types.ts',
+      "import type { defineService } from 'gatefold';\nexport type Rules = Parameters<typeof defineService>;",
+    ],
+    [
+      'types.ts',
+      "import { HttpError, type defineService } from 'gatefold';\nexport type Rules = typeof defineService;",
+    ],
+    ['types.ts', "export type { defineService } from 'gatefold';"],
+    [
+      'whole.ts',
+      "import * as gatefold from 'gatefold';\n// See defineService.\nexport const { HttpError } = gatefold;",
+    ],
     ['own.ts', "import { defineService } from './lib/own.ts';\ndefineService({});\nexport const gatefold = 1;"],
   ];
   for (const [file, text = RULES] of harmless)
@@ -332,6 +350,40 @@ describe('an entry of the controllers folder', () => {
       'rules.mjs': `import { defineService } from '${GATEFOLD}';\nexport default defineService({});`,
     });
     assert.deepEqual(await stateOf(dir), ['loaded']);
+  });
+
+  for (const [second, other] of [
+    ['service.mjs', 'service.ts'],
+    ['service.mts', 'service.ts'],
+    ['service.js', 'service.mjs'],
+  ] as const)
+    it(`is broken by ${second} beside ${other}, and names both`, async (t) => {
+      const dir = createFolder(t as TestContext, { 'AController.mjs': controller('a') });
+      for (const name of [second, other])
+        write(dir, name, `import { defineService } from '${GATEFOLD}';\nexport default defineService({});`);
+      const log = createLog({ level: 'error', sink: { write: () => {} } });
+      const loads = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+      const [service] = loads.filter(({ group }) => group === 'service');
+      assert.deepEqual([service?.file, service?.ok], [second, false]);
+      assert.match(String(service?.error), new RegExp(`${second}.*${other}|${other}.*${second}`));
+    });
+
+  it('can import a second file with the name of a service file', async (t) => {
+    const dir = createFolder(t as TestContext, {
+      'service.mjs': "export { default } from './service.js';",
+      'service.js': `import { defineService } from '${GATEFOLD}';\nexport default defineService({});`,
+    });
+    assert.deepEqual(await stateOf(dir), ['loaded']);
+  });
+
+  it('gives its own mistake, not that of a file that it would import', async (t) => {
+    const dir = createFolder(t as TestContext, {
+      'service.mjs': "export { default } from './rules.mjs';\nexport const = 1;",
+      'rules.mjs': RULES,
+    });
+    const log = createLog({ level: 'error', sink: { write: () => {} } });
+    const [load] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.deepEqual([load?.group, load?.file, load?.ok], ['service', 'service.mjs', false]);
   });
 
   it('is broken when it is absent although the service needs it', async (t) => {

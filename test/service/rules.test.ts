@@ -142,6 +142,25 @@ describe('a service that has had a service file', () => {
     assert.match(fourth.errors(), /--without-service-file: .*service\.mjs exists: remove the file or the flag\n$/);
   });
 
+  it('logs a file that sets rules under another name as soon as it is there', async (t) => {
+    const service = await startService(t, { files: { 'AController.mjs': open('a') }, env: { WORKERS: '1' } });
+    const served = async (change: () => void) => {
+      const since = service.lines.length;
+      change();
+      await service.logged('generation-serving', (line) => service.lines.indexOf(line) >= since);
+    };
+    write(service.dir, 'services.mjs', rules(USERS).replace(GATEFOLD, 'gatefold'));
+    assert.equal((await service.logged('service-not-loadable')).file, 'services.mjs');
+    await codesUntil(service, 'a', 'SERVICE_NOT_LOADABLE');
+    await served(() => rmSync(join(service.dir, 'services.mjs')));
+    await codesUntil(service, 'a', 'a');
+
+    await served(() => write(service.dir, 'service.mjs', rules("headers: { 'X-Rules': '1' }")));
+    write(service.dir, 'service.js', rules(USERS));
+    assert.equal((await service.logged('generation-rejected')).file, 'service.js');
+    await codesUntil(service, 'a', 'a');
+  });
+
   it('serves nothing without the file when all workers have died', async (t) => {
     const files = { 'AController.mjs': open('a'), 'service.mjs': rules(USERS) };
     const service = await startService(t, { files, env: { WORKERS: '1' } });

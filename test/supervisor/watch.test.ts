@@ -171,6 +171,39 @@ describe('createFolderWatch', () => {
     });
   }
 
+  it('reports a file of the first level that may set rules, but no other new file', async (test) => {
+    const files = { 'AController.js': '1', 'service.ts': '1', 'old.ts': "'gatefold' defineService" };
+    const { dir, watch, changed, polled } = watched(test, files);
+    const load = () => {
+      const snapshot = watch.takeSnapshot() ?? new Map();
+      const groups = [group('A'), { group: 'service', file: 'service.ts', ok: true }];
+      watch.endLoad({ snapshot, begunAt: 0, groups, files: [], broken: false });
+    };
+    load();
+    watch.start();
+    const other = changed().then((what) => assert.fail(what));
+    other.catch(() => {});
+    for (const [name, text] of [
+      ['helper.ts', '1'],
+      ['BController.js', "'gatefold' defineService"],
+      ['rules.test.ts', "'gatefold' defineService"],
+      ['lib/rules.ts', "'gatefold' defineService"],
+    ] as const)
+      write(dir, name, text);
+    for (let polls = 0; polls < 3; polls++) await polled();
+    assert.equal(await Promise.race([other, 'no change']), 'no change');
+    for (const name of ['services.ts', 'service.js', 'helper.ts']) {
+      load();
+      const change = changed();
+      write(dir, name, "'gatefold' defineService");
+      assert.equal(await change, join(dir, name));
+    }
+    load();
+    const change = changed();
+    rmSync(join(dir, 'services.ts'));
+    assert.equal(await change, join(dir, 'services.ts'));
+  });
+
   it('reports a file that keeps changing after one second', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     watch.endLoad({

@@ -1,6 +1,5 @@
 // Finds the class or object that a controller file exports, and the ancestors of the class. Each of them is a level:
 // level 0 is the exported one, and level 1 is its parent.
-
 import { isJavaScript } from '../source/files.ts';
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';

@@ -82,8 +82,9 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   const isText = typeof body === 'string' && !/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
   const text = isText ? (body as string) : JSON.stringify(body);
   if (typeof text !== 'string') throw new TypeError('formatError returned what JSON cannot express');
-  // A header of the refusal itself, such as `Allow`, is not replaced.
+  // A header of the refusal itself, such as `Allow`, is not replaced. Cookies of both are sent.
   const takenNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase())).add('content-type');
+  takenNames.delete('set-cookie');
   const headers = Object.fromEntries(replyHeaders.filter(([name]) => !takenNames.has(name.toLowerCase())));
   return { status, text, contentType, headers: allowedErrorHeaders(headers, error.code, subject, log) };
 }

@@ -49,7 +49,8 @@ export function createBaseline(dir: string) {
     /** Returns the key of the first difference. */
     differenceFrom(snapshot: Snapshot): string | undefined {
       const key = firstDifference(entries, snapshot, false);
-      return key === undefined && isWholeTree ? findAddedFile(snapshot) : key;
+      if (key !== undefined) return key;
+      return isWholeTree ? findAddedFile(snapshot) : findAddedStray(snapshot);
     },
     /**
      * Returns the key of the first change in what the workers have read: a new or removed group without a file that was
@@ -82,7 +83,8 @@ export function createBaseline(dir: string) {
     const folder = snapshot.get('folder') ?? dir;
     for (const [key, value] of snapshot) {
       // The arrival or loss of a group that nobody has loaded, or of a file that nobody has imported, is no change.
-      if (broken || key === 'folder' || key.startsWith(`link:${folder}${sep}`)) entries.set(key, value);
+      const isWatched = key === 'folder' || key.startsWith('stray:') || key.startsWith(`link:${folder}${sep}`);
+      if (broken || isWatched) entries.set(key, value);
     }
     // A new service file changes the rules of every group. So the arrival of this file counts as a change, and a worker
     // that already serves never imports it.
@@ -111,6 +113,13 @@ export function createBaseline(dir: string) {
     for (const [key, value] of snapshot)
       if (key.startsWith('group:')) controllers.add(key).add(`file:${join(folder, value)}`);
     for (const [key, value] of snapshot) if (value !== ABSENT && !entries.has(key) && !controllers.has(key)) return key;
+    return undefined;
+  }
+
+  /** A generation says what is wrong with such a file. No request would. */
+  function findAddedStray(snapshot: Snapshot): string | undefined {
+    for (const [key, value] of snapshot)
+      if (key.startsWith('stray:') && value !== ABSENT && !entries.has(key)) return key;
     return undefined;
   }
 

@@ -3,7 +3,9 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
+import { SERVICE } from '../../base/page-name.ts';
 import { listControllers } from '../../groups/naming.ts';
+import type { createStrayListing } from '../../groups/stray-service.ts';
 
 /**
  * The entries:
@@ -11,6 +13,7 @@ import { listControllers } from '../../groups/naming.ts';
  * - `group:<name>` → the name of its file
  * - `link:<path>` → the real path behind a symbolic link
  * - `file:<path>` → its fingerprint
+ * - `stray:<path>` → the fingerprint of a file that may set rules (stray-service.ts)
  * - `tree:<path>` → `ABSENT`, for each subfolder; only `foldersOf` reads these keys
  *
  * A missing key equals `ABSENT`.
@@ -28,16 +31,20 @@ export interface SnapshotOptions {
   readonly links?: Iterable<string>;
   /** Whether to fingerprint every code file of the tree, imported or not. */
   readonly wholeTree: boolean;
+  readonly listStrays?: ReturnType<typeof createStrayListing>;
 }
 
 /** @returns undefined while the folder is missing or cannot be read */
-export function takeSnapshot({ dir, paths, links = [], wholeTree }: SnapshotOptions): Snapshot | undefined {
+export function takeSnapshot({ dir, paths, links = [], wholeTree, listStrays }: SnapshotOptions): Snapshot | undefined {
   const snapshot = new Map<string, string>();
   try {
     // When a link to the folder is swapped, no loaded file changes. Only the real path of the folder shows the swap.
     const realDir = realpathSync.native(dir);
     snapshot.set('folder', realDir);
-    for (const [group, file] of listControllers(realDir)) {
+    const controllers = listControllers(realDir);
+    for (const [path, value] of listStrays?.(realDir, controllers.get(SERVICE)) ?? [])
+      snapshot.set(`stray:${path}`, value);
+    for (const [group, file] of controllers) {
       const path = join(realDir, file);
       snapshot.set(`group:${group}`, file);
       addFile(path, snapshot);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
+import { createStrayListing } from '../../groups/stray-service.ts';
 import { createBaseline, type GenerationLoad } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { firstDifference, foldersOf, realPathOf, type Snapshot, takeSnapshot } from './snapshot.ts';
@@ -90,6 +91,7 @@ export function createFolderWatch({
 }: FolderWatchOptions): FolderWatch {
   const baseline = createBaseline(dir);
   const events = createFolderEvents(hurry);
+  const listStrays = createStrayListing();
   let state: State = { kind: 'unchanged' };
   let schedule: Schedule = 'stopped';
   let timer: NodeJS.Timeout | undefined;
@@ -127,7 +129,7 @@ export function createFolderWatch({
   };
 
   function look(wholeTree: boolean): Snapshot | undefined {
-    return takeSnapshot({ dir, paths: baseline.paths(), links: baseline.links(), wholeTree });
+    return takeSnapshot({ dir, paths: baseline.paths(), links: baseline.links(), wholeTree, listStrays });
   }
 
   function setLoad(load: GenerationLoad, isLoaded: boolean): void {

@@ -247,6 +247,7 @@ export function createApp(parts: AppParts): App {
     // A tool call does not count as in flight, and the request that brought the call still uses the connection.
     if (exchange.capture !== undefined) return budget.release(exchange);
     if (!exchange.isStreamingAnswer) leaveFlight(exchange);
+    streamedUploads.end(exchange);
     connections.end(exchange);
   }
 

@@ -6,6 +6,7 @@ import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
 import type { Trace } from '../controller/trace.ts';
 import type { CallingApplication } from '../controller.ts';
+import type { LiveStream } from './answer/byte-stream.ts';
 import type { FormatError } from './answer/error-body.ts';
 import { BodyState } from './body/body-state.ts';
 import type { CallerRow } from './credential-rights.ts';
@@ -113,7 +114,8 @@ export class Exchange {
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
-  cancelAnswer: ((reason: Error) => void) | undefined;
+  /** The streamed answer, from its start on: before its head is sent, and after its end. */
+  liveAnswer: LiveStream | undefined;
   /** Undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
@@ -169,7 +171,7 @@ export class Exchange {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.#abort?.abort(reason);
-    this.cancelAnswer?.(reason);
+    this.liveAnswer?.cancel(reason);
   }
 
   /** Aborts when nobody waits for the result any more. Created at the first use. */

@@ -64,8 +64,8 @@ export interface App {
   /** Stops waiting for the promises given to `params.waitUntil`, and logs each one that is pending. */
   giveUpWork(): void;
   /**
-   * Called by an `uncaughtException` listener. If the operation of a request led to the throw, and the request has no
-   * answer yet, the answer is a 500.
+   * Called by an `uncaughtException` listener. If code of the author led to the throw, and the request has no answer
+   * yet, the answer is a 500. An answer that streams is cut.
    */
   failCurrentRequest(thrown: unknown): void;
   /** Returns, for the log, the ids of the request whose operation led to the throw; undefined when there is none. */
@@ -83,6 +83,7 @@ export function createApp(parts: AppParts): App {
     maxUnread: bodyBudget,
     maxConnections: settings.maxConnections,
   });
+  const contexts = createExchangeContexts();
   const respond = new Responder({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
@@ -93,13 +94,13 @@ export function createApp(parts: AppParts): App {
     onAnswered: finish,
     onStreaming: leaveFlight,
     watchStream: createStreamWatch(credentials),
+    contexts,
   });
   const budget = createBodyBudget({
     limit: bodyBudget,
     exchanges: connections.exchanges,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
-  const contexts = createExchangeContexts();
   const background = createBackgroundWork(log, contexts.leaveContext);
   const proxies = parseTrustedProxies(settings.trustedProxies);
   const streamedUploads = new StreamedUploads({
@@ -248,6 +249,7 @@ export function createApp(parts: AppParts): App {
     // A tool call does not count as in flight, and the request that brought the call still uses the connection.
     if (exchange.answer.capture !== undefined) return budget.release(exchange);
     if (!exchange.answer.isStreaming) leaveFlight(exchange);
+    streamedUploads.end(exchange);
     connections.end(exchange);
   }
 
@@ -271,7 +273,9 @@ export function createApp(parts: AppParts): App {
     giveUpWork: background.giveUp,
     failCurrentRequest(thrown) {
       const exchange = contexts.current();
-      if (exchange !== undefined) respond.fail(exchange, thrown);
+      if (exchange === undefined || exchange.answer.isComplete) return;
+      respond.fail(exchange, thrown);
+      exchange.abort(new Error('the request has failed'));
     },
     currentRequestIds() {
       const exchange = contexts.current();

@@ -40,3 +40,25 @@ function callAndFollow(work: () => unknown): unknown {
   const result = work();
   return isThenable(result) ? Promise.resolve(result) : result;
 }
+
+/**
+ * Below Node 24, an uncaught exception of `queueMicrotask` has no context. With this, the exception is thrown in the
+ * next tick, which has one.
+ */
+export function keepContextOfMicrotasks(): void {
+  const { queueMicrotask } = globalThis;
+  if (Number.parseInt(process.versions.node, 10) >= 24) return;
+  globalThis.queueMicrotask = (callback) => {
+    // Node refuses what is no function.
+    if (typeof callback !== 'function') return queueMicrotask(callback);
+    queueMicrotask(() => {
+      try {
+        callback();
+      } catch (error) {
+        process.nextTick(() => {
+          throw error;
+        });
+      }
+    });
+  };
+}

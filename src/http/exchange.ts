@@ -129,7 +129,7 @@ export class Exchange {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.#abort?.abort(reason);
-    this.answer.cancel?.(reason);
+    this.answer.live?.cancel(reason);
   }
 
   /** Aborts when nobody waits for the result any more. Created at the first use. */

@@ -3,6 +3,7 @@
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';
+import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { Problem } from '../contract/contract.ts';
 import { isReply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -25,10 +26,14 @@ export function createCallSteps(options: CallOptions) {
   const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
-    const { check } = exchange.choice.operation;
+    const { check, settings } = exchange.choice.operation;
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
-    const problems = check(input, dataSourceOf(input), exchange.verb);
+    // The schemas of a library are code of the author. The check of types is not, so it does not pay for a context.
+    const isSchema = settings.body !== undefined || settings.query !== undefined;
+    const problems = isSchema
+      ? (contexts.run(exchange, () => runCheck(check, input, exchange)) as ReturnType<RequestCheck>)
+      : runCheck(check, input, exchange);
     if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);
     // The schema of a validation library can be asynchronous. The operation's time limit covers the check, too.
     const checkResult = Promise.resolve(problems).then((resolved) => throwOrTakePath(exchange, input, resolved));
@@ -138,6 +143,10 @@ export function createCallSteps(options: CallOptions) {
   }
 
   return { createTimedStep, checkTypes, callOperation };
+}
+
+function runCheck(check: RequestCheck, input: RequestInput, { verb }: Exchange): ReturnType<RequestCheck> {
+  return check(input, dataSourceOf(input), verb);
 }
 
 /** The values of the path are taken from `input`, because the check may have converted them. */

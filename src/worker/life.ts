@@ -7,6 +7,7 @@ import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { App } from '../http/app.ts';
+import { keepContextOfMicrotasks } from '../http/exchange-contexts.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { createAdmissions } from './admissions.ts';
@@ -67,6 +68,7 @@ export async function runWorker({
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  keepContextOfMicrotasks();
   // Node also calls this listener for a rejection that nobody handles.
   process.on('uncaughtException', (error, origin) => {
     if (++faultCount <= MAX_FAULTS_LOGGED) {

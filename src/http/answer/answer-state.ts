@@ -1,4 +1,5 @@
 // The state of the answer to one request. The files of this folder own it.
+import type { LiveStream } from './byte-stream.ts';
 import type { FormatError } from './error-body.ts';
 
 /** The answer to a tool call. The code in mcp/ makes this answer a part of the answer to a message. */
@@ -20,7 +21,8 @@ export class AnswerState {
   isStreaming = false;
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
-  cancel: ((reason: Error) => void) | undefined;
+  /** The streamed answer, from its start on: before its head is sent, and after its end. */
+  live: LiveStream | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** Makes the bodies of refusals in the place of `formatError` of the service file; undefined for usual requests. */

@@ -1,5 +1,6 @@
 // Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
 // The head is sent with the first piece, so a stream that fails at its start can still be answered with an error.
+import { AsyncResource } from 'node:async_hooks';
 import type { Readable, Writable } from 'node:stream';
 import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
@@ -28,6 +29,8 @@ export function sendStream(source: ByteSource, response: Writable, listener: Str
   let hasBegun = false;
   let isOver = false;
   const reader = 'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
+  /** Other streams start this read (stream-pacing.ts). It belongs to this exchange all the same. */
+  const readInContext = AsyncResource.bind(reader.read);
   // After an error, a listener of 'close' (exchange.ts) or another one of 'error' (replies.ts) ends the stream.
   response.on('error', () => {});
   reader.read();
@@ -66,7 +69,7 @@ export function sendStream(source: ByteSource, response: Writable, listener: Str
   }
 
   function readMore(): void {
-    whenMaySendMore(cost, reader.read);
+    whenMaySendMore(cost, readInContext);
   }
 
   function cancel(reason: Error): void {

@@ -3,7 +3,7 @@
 // reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
-import { endBody, type StreamListener } from './byte-stream.ts';
+import { endBody, type LiveStream, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
@@ -15,11 +15,9 @@ const HEARTBEAT = 15_000;
 const RETRY = 500;
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
-export interface LiveEvents {
+export interface LiveEvents extends LiveStream {
   /** Ends the stream now, between two events. */
   end(): void;
-  /** Cancels the source and sends nothing more, because the client is not waiting any more. */
-  cancel(): void;
 }
 
 export function sendEvents(
@@ -39,7 +37,7 @@ export function sendEvents(
   // After an error comes 'close', at which the exchange cancels the stream.
   response.on('error', () => {});
   void run();
-  return { end: finish, cancel };
+  return { end: finish, cancel, fail };
 
   async function run(): Promise<void> {
     try {
@@ -60,9 +58,7 @@ export function sendEvents(
         next = Promise.resolve(iterator.next()).then(encodeNext);
       }
     } catch (error) {
-      if (isOver) return;
-      stop();
-      listener.fail(error, bytes, hasBegun);
+      fail(error);
     }
   }
 
@@ -115,6 +111,12 @@ export function sendEvents(
     stop();
     // If the client has left, the response emits nothing more, so the listener is called here.
     if (response.destroyed) listener.clientLeft(bytes);
+  }
+
+  function fail(error: unknown): void {
+    if (isOver) return;
+    stop();
+    listener.fail(error, bytes, hasBegun);
   }
 
   function stop(): void {

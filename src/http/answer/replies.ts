@@ -6,6 +6,7 @@ import { resetOnClose } from '../../base/node-internals.ts';
 import type { EventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
+import type { ExchangeContexts } from '../exchange-contexts.ts';
 import type { WatchStream } from '../open-streams.ts';
 import { type StreamListener, sendStream } from './byte-stream.ts';
 import { Collector } from './collector.ts';
@@ -25,7 +26,10 @@ export interface ReplyParts {
   readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
   readonly watchStream: WatchStream;
+  readonly run: ExchangeContexts['run'];
 }
+
+type LiveBody = Exclude<AnswerBody, { readonly kind: 'whole' }>;
 
 export interface Replies {
   answer(exchange: Exchange, value: object): void;
@@ -33,7 +37,7 @@ export interface Replies {
   drain(): void;
 }
 
-export function createReplies({ log, send, sendHead, complete, fail, watchStream }: ReplyParts): Replies {
+export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts): Replies {
   /** One function for each open event stream. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
@@ -71,14 +75,19 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
     if (body.kind === 'whole') send(exchange, status, headers, body.content);
-    else if (exchange.answer.capture !== undefined) collect(exchange, body, status, headers);
-    else if (exchange.verb === 'HEAD') {
+    else if (exchange.verb === 'HEAD' && exchange.answer.capture === undefined) {
       cancelBody(body);
       send(exchange, status, headers, '');
-    } else if (body.kind === 'stream') {
+    } else run(exchange, () => sendLive(exchange, body, status, headers));
+  }
+
+  /** Called in a context of the exchange, because the source of the body is code of the author. */
+  function sendLive(exchange: Exchange, body: LiveBody, status: number, headers: readonly string[]): void {
+    if (exchange.answer.capture !== undefined) collect(exchange, body, status, headers);
+    else if (body.kind === 'stream') {
       exchange.watchClient();
       const stream = sendStream(body.source, exchange.response, streamListener(exchange, status, headers, false));
-      exchange.answer.cancel = stream.cancel;
+      exchange.answer.live = stream;
       watchStream(exchange, (refusal) => {
         stream.fail(refusal);
         exchange.abort(credentialLost());
@@ -87,7 +96,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   }
 
   /** Collects a stream as the result of a tool. The time limit of the operation applies until the stream ends. */
-  function collect(exchange: Exchange, body: AnswerBody, status: number, headers: readonly string[]): void {
+  function collect(exchange: Exchange, body: LiveBody, status: number, headers: readonly string[]): void {
     if (body.kind !== 'stream') {
       cancelBody(body);
       return fail(exchange, refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'));
@@ -102,16 +111,17 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);
-    exchange.answer.cancel = (reason) => {
+    const cancel = (reason: Error) => {
       stream.cancel(reason);
       fail(exchange, refusal('INTERNAL_ERROR'));
     };
+    exchange.answer.live = { cancel, fail: stream.fail };
   }
 
   function sendEventStream(exchange: Exchange, events: EventStream, status: number, headers: readonly string[]): void {
     exchange.watchClient();
     const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
-    exchange.answer.cancel = stream.cancel;
+    exchange.answer.live = stream;
     const end = (reason: Error) => {
       stream.end();
       exchange.abort(reason);

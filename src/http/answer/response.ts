@@ -10,6 +10,7 @@ import type { AccessLog } from '../access-log.ts';
 import { hasWaitingRequests } from '../connections/pipelining.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
+import type { ExchangeContexts } from '../exchange-contexts.ts';
 import type { WatchStream } from '../open-streams.ts';
 import { endEvent } from '../request-event.ts';
 import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
@@ -39,6 +40,7 @@ export interface ResponderOptions {
   /** Called when the head of a streamed answer has been sent. `onAnswered` follows later. */
   readonly onStreaming: (exchange: Exchange) => void;
   readonly watchStream: WatchStream;
+  readonly contexts: ExchangeContexts;
 }
 
 const NO_HEADERS: readonly string[] = [];
@@ -65,7 +67,7 @@ export class Responder {
   #isDraining = false;
 
   constructor(options: ResponderOptions) {
-    const { log, showsCauses, watchStream, onStreaming } = options;
+    const { log, showsCauses, watchStream, onStreaming, contexts } = options;
     this.#options = options;
     this.#refusals = createRefusals({ log, showsCauses });
     this.#replies = createReplies({
@@ -87,6 +89,7 @@ export class Responder {
         if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
       },
       watchStream,
+      run: contexts.run,
     });
   }
 
@@ -133,9 +136,11 @@ export class Responder {
   /**
    * Answers any value that is thrown. Anything but an HttpError becomes a 500, and is logged as its cause. To read the
    * value can throw, too (a getter, a proxy), and Node can reject a header. The answer to such a second error is a 500.
+   * An answer that streams has sent its status, so its connection is cut.
    */
   fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.answer.isComplete || exchange.answer.isStreaming) return;
+    if (exchange.answer.isComplete) return;
+    if (exchange.answer.isStreaming) return exchange.answer.live?.fail(thrown);
     try {
       this.#refuse(
         exchange,

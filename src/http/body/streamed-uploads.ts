@@ -72,7 +72,7 @@ export class StreamedUploads {
     upload.waitsSince = -1;
   }
 
-  /** Called when nothing more is read. Only the first call for an exchange has an effect. */
+  /** Called when nothing more is read, and when the request is answered. Only the first call has an effect. */
   end(exchange: Exchange): void {
     const upload = this.#uploads.get(exchange);
     if (upload === undefined) return;
@@ -88,8 +88,7 @@ export class StreamedUploads {
   /** Returns the number of requests in flight that wait for their clients. */
   waitingCount(): number {
     let count = 0;
-    for (const [{ answer }, { waitsSince }] of this.#uploads)
-      if (waitsSince >= 0 && !answer.isComplete && !answer.isStreaming) count++;
+    for (const [{ answer }, { waitsSince }] of this.#uploads) if (waitsSince >= 0 && !answer.isStreaming) count++;
     return count;
   }
 

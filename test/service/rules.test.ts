@@ -144,21 +144,17 @@ describe('a service that has had a service file', () => {
 
   it('logs a file that sets rules under another name as soon as it is there', async (t) => {
     const service = await startService(t, { files: { 'AController.mjs': open('a') }, env: { WORKERS: '1' } });
-    const served = async (change: () => void) => {
-      const since = service.lines.length;
-      change();
-      await service.logged('generation-serving', (line) => service.lines.indexOf(line) >= since);
-    };
     write(service.dir, 'services.mjs', rules(USERS).replace(GATEFOLD, 'gatefold'));
     assert.equal((await service.logged('service-not-loadable')).file, 'services.mjs');
     await codesUntil(service, 'a', 'SERVICE_NOT_LOADABLE');
-    await served(() => rmSync(join(service.dir, 'services.mjs')));
+    rmSync(join(service.dir, 'services.mjs'));
     await codesUntil(service, 'a', 'a');
 
-    await served(() => write(service.dir, 'service.mjs', rules("headers: { 'X-Rules': '1' }")));
-    write(service.dir, 'service.js', rules(USERS));
+    write(service.dir, 'service.mjs', rules(USERS));
+    await codesUntil(service, 'a', 'USER_REQUIRED');
+    write(service.dir, 'service.js', rules(''));
     assert.equal((await service.logged('generation-rejected')).file, 'service.js');
-    await codesUntil(service, 'a', 'a');
+    await codesUntil(service, 'a', 'USER_REQUIRED');
   });
 
   it('serves nothing without the file when all workers have died', async (t) => {

@@ -138,6 +138,16 @@ test('an exception outside a request is logged with its place, and the worker ke
   );
 });
 
+test('an exception in a microtask is the 500 of its request', async (t) => {
+  const source = `export default class {
+    index() { return new Promise(() => { queueMicrotask(() => { throw new Error('late'); }); }) }
+    created() { queueMicrotask(undefined) }
+  }`;
+  const { url } = await start(t, { 'LateController.js': source }, { OPERATION_TIMEOUT: '60s' });
+  for (const method of ['GET', 'POST'])
+    assert.equal((await fetch(`${url}/late`, { method, signal: AbortSignal.timeout(20_000) })).status, 500, method);
+});
+
 test('a worker whose supervisor is gone refuses new groups and exits with 0', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));

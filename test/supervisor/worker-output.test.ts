@@ -64,6 +64,9 @@ describe('the log of workers in a file', { timeout: 110_000 }, () => {
     const service = await startService(test, { dir, logFile, env: { WORKERS: '3' } });
     const long = `/api/test/${'x'.repeat(9000)}`;
     for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 30 }, () => ask(service.port, long)));
+    const count = () => readFileSync(logFile, 'utf8').split('"event":"request"').length - 1;
+    // A line waits up to 50 ms for others. So the worker is killed when all lines of the requests are in the file.
+    while (count() < 600) await new Promise((later) => setTimeout(later, 5));
     await ask(service.port, '/api/test/die').catch(() => {});
     while (!readFileSync(logFile, 'utf8').includes('"worker-died"')) await new Promise((later) => setTimeout(later, 5));
     service.process.kill('SIGTERM');

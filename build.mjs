@@ -9,15 +9,17 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 const root = import.meta.dirname;
 const dist = join(root, 'dist');
 /** Records the kind of the last build, and a hash of its sources. */
 const STAMP = join(dist, '.built.json');
-const ENTRIES = ['server', 'worker', 'store-host', 'cli', 'controller', 'client', 'testing'];
+const PROGRAMS = ['server', 'worker', 'store-host', 'cli'];
 /** The entries that users of the package import, and that have types. */
-const TYPED = ['controller', 'client', 'testing'];
+const EXPORTS = ['controller', 'client', 'testing'];
+/** The source of each entry, without its extension. The output is at the top of dist, whose names are public. */
+const ENTRIES = [...PROGRAMS.map((name) => `bin/${name}`), ...EXPORTS.map((name) => `api/${name}`)];
 
 if (process.argv[1] === import.meta.filename) await main(process.argv.slice(2));
 
@@ -34,10 +36,25 @@ async function main(flags) {
   }
   const sources = hashSources();
   rmSync(dist, { recursive: true, force: true });
-  if (kind === 'separate') tsc('tsconfig.build.json');
+  if (kind === 'separate') separate();
   else await bundle();
   writeFileSync(join(dist, 'docs.html'), await docsPage());
   writeFileSync(STAMP, JSON.stringify({ kind, sources }));
+}
+
+/** Each entry at the top of dist leads to the file that tsc has made of its source. */
+function separate() {
+  tsc('tsconfig.build.json');
+  for (const entry of ENTRIES) {
+    const shebang = entry === 'bin/cli' ? '#!/usr/bin/env node\n' : '';
+    writeFileSync(join(dist, `${basename(entry)}.js`), `${shebang}export * from './${entry}.js';\n`);
+  }
+  writeTypes();
+}
+
+/** Gives each export its types at the top of dist. tsc writes them in the folders of src. */
+function writeTypes() {
+  for (const name of EXPORTS) writeFileSync(join(dist, `${name}.d.ts`), `export * from './api/${name}.js';\n`);
 }
 
 async function bundle() {
@@ -53,7 +70,7 @@ async function bundle() {
       // Packages are not bundled: a user installs `tsx`.
       packages: 'external',
       // The test kit must throw the error classes that a test imports from gatefold/client.
-      plugins: entry === 'testing' ? [leaveOut(/\/client\.ts$/, './client.js')] : [],
+      plugins: entry === 'api/testing' ? [leaveOut(/\/client\.ts$/, './client.js')] : [],
       platform: 'node',
       format: 'esm',
       target: 'node20',
@@ -62,7 +79,8 @@ async function bundle() {
     });
   }
   tsc('tsconfig.types.json');
-  keepTypesOf(TYPED);
+  writeTypes();
+  keepTypesOf(EXPORTS);
 }
 
 /**
@@ -79,7 +97,7 @@ function leaveOut(filter, path) {
 /** Builds the page at /api/docs as one file: inserts style and script into page.html. */
 async function docsPage() {
   const { build } = await import('esbuild');
-  const folder = join(root, 'src/docs/page');
+  const folder = join(root, 'src/documents/page');
   const style = readFileSync(join(folder, 'page.css'), 'utf8');
   const { outputFiles } = await build({
     entryPoints: [join(folder, 'main.js')],

@@ -13,9 +13,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { storeAddressParser } from '../src/base/store-address.ts';
-import { createRow, revokeRow } from '../src/credentials/write/changes.ts';
-import { createPostgresStore } from '../src/store/postgres.ts';
-import { updateRows } from '../src/store/update.ts';
+import { createRow, revokeRow } from '../src/callers/credentials/write/changes.ts';
+import { createPostgresStore } from '../src/operate/store/postgres.ts';
+import { updateRows } from '../src/operate/store/update.ts';
 import { freePorts } from '../test/support/ports.ts';
 import { startCluster, startProxy } from '../test/support/postgres-cluster.ts';
 

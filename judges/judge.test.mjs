@@ -1,6 +1,6 @@
-// Tools of other people read the OpenAPI document of the bookshop (test/docs/bookshop), which the built service serves: a
-// linter, a generator of types with its client, another generator, and a page. Run: npm --prefix judges ci && npm
-// --prefix judges run judge
+// Tools of other people read the OpenAPI document of the bookshop (test/documents/bookshop), which the built service
+// serves: a linter, a generator of types with its client, another generator, and a page. Run: npm --prefix judges ci &&
+// npm --prefix judges run judge
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ before(async () => {
     LOG_LEVEL: 'warn',
     HOST: '127.0.0.1',
     WORKERS: '1',
-    CONTROLLERS_DIR: join(root, 'test/docs/bookshop'),
+    CONTROLLERS_DIR: join(root, 'test/documents/bookshop'),
     DATA_DIR: work,
   };
   service = spawn(process.execPath, [join(root, 'dist/server.js')], {
@@ -56,7 +56,7 @@ test('gatefold openapi prints the document that the service sends', async () => 
     join(root, 'dist/cli.js'),
     'openapi',
     '--controllers-dir',
-    join(root, 'test/docs/bookshop'),
+    join(root, 'test/documents/bookshop'),
   ]);
   assert.deepEqual(JSON.parse(stdout), JSON.parse(readFileSync(join(work, 'openapi.json'), 'utf8')));
 });

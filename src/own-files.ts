@@ -3,10 +3,12 @@
 // paths here are right from both folders.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, extname, sep } from 'node:path';
+import { basename, dirname, extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
+/** The folder of the programs. They are in src/bin, and the build puts them at the top of dist. */
+const PROGRAMS = basename(OWN_FOLDER) === 'src' ? `${OWN_FOLDER}bin${sep}` : OWN_FOLDER;
 
 /** Returns whether a file belongs to Gatefold, and not to a controller or a package. @param path absolute */
 export function isOwnFile(path: string): boolean {
@@ -15,7 +17,7 @@ export function isOwnFile(path: string): boolean {
 
 /** Returns the path of an entry, which can be imported or run in a new process. */
 export function entryPath(name: 'server' | 'worker' | 'cli' | 'store-host'): string {
-  return `${OWN_FOLDER}${name}${extname(import.meta.url)}`;
+  return `${PROGRAMS}${name}${extname(import.meta.url)}`;
 }
 
 /** Returns the folder of the package: the checkout, or the installed package. */

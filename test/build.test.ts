@@ -32,7 +32,7 @@ test('build.mjs without its tools keeps a current dist and refuses to build a mi
   assert.deepEqual(build('--if-stale', '--separate'), { status: 0, output: '' });
   const refusal = 'Cannot build: esbuild and typescript are not installed. Run: npm ci\n';
   assert.deepEqual(build(), { status: 1, output: refusal });
-  appendFileSync(join(copy, 'src', 'cli.ts'), '// an edit\n');
+  appendFileSync(join(copy, 'src', 'bin', 'cli.ts'), '// an edit\n');
   assert.deepEqual(build('--if-stale'), {
     status: 1,
     output: refusal.replace('. Run', '; dist is older than src. Run'),

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..');
 /** The entries of the tree that are links. `src` reads files of its package, and finds `node_modules` beside itself. */
 const NOT_LINKED = ['src', 'test', '.git'];
 /** Files that tests read but no module imports. */
-const NOT_COMPILED = /^test\/(soak|contract\/samples|docs\/bookshop)\//;
+const NOT_COMPILED = /^test\/(soak|contract\/samples|documents\/bookshop)\//;
 
 /** @param {string} folder the folder to make */
 export async function compile(folder) {

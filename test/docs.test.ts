@@ -101,8 +101,8 @@ it('CONTRIBUTING.md names existing files and identifiers', () => {
   for (const [name, path] of [
     ['settingRows', 'src/base/config.ts'],
     ['CATALOGUE', 'src/base/errors.ts'],
-    ['METRICS', 'src/ops/metrics.ts'],
-    ['ROUTES', 'src/http/routes.ts'],
+    ['METRICS', 'src/operate/ops/metrics.ts'],
+    ['ROUTES', 'src/request/routes.ts'],
   ] as const)
     assert.ok(text.includes(name) && read(path).includes(name), name);
 });

@@ -77,14 +77,13 @@ try {
 
 /** @returns {string[]} the tests of `npm test`: those of test itself and of each room */
 function allTests() {
-  const rooms = readdirSync('test', { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return ['test', ...rooms.map(({ name }) => `test/${name}`)].flatMap((path) => filesOf(path)).filter(isQuick);
+  return filesOf('test').filter(isQuick);
 }
 
 /** @param {string} path a test, or a folder of tests @returns {string[]} */
 function filesOf(path) {
   if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path)
+  return readdirSync(path, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.(?:test|slow)\.m?[jt]s$/.test(name))
     .map((name) => `${path.replace(/\/$/, '')}/${name}`);
 }

@@ -1,6 +1,6 @@
 // The catalogue of all error codes, so that a status and a message are written once. docs/ERRORS.md documents each row,
 // and a test compares both.
-import type { ReplyHeaders } from '../controller/reply.ts';
+import type { ReplyHeaders } from '../api/controller/reply.ts';
 
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },

@@ -108,7 +108,7 @@ export interface LogEvents {
     'operation-info': MessageFacts;
     'operations-port-opened': { host: string; port: number };
     'probe-worker-exited': ExitFacts;
-    /** http/access-log.ts builds the text of this line itself, for speed, because each request has such a line. */
+    /** request/access-log.ts builds the text of this line itself, for speed, because each request has such a line. */
     request: RequestFacts & {
       method: string;
       path: string;

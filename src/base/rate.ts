@@ -1,4 +1,4 @@
-// Parses rate limits: `100/s`, `5000/h burst 200`. The folder limits/ counts requests against these limits.
+// Parses rate limits: `100/s`, `5000/h burst 200`. The folder callers/limits/ counts requests against these limits.
 import { TIME_UNITS } from './time.ts';
 
 export interface Rate {

@@ -64,7 +64,7 @@ export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** Parses addresses and CIDR blocks. http/address.ts compares addresses with the list. */
+/** Parses addresses and CIDR blocks. callers/access/address.ts compares addresses with the list. */
 export function networks(text: string): readonly string[] {
   const list = listOf(text);
   for (const entry of list) {

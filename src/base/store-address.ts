@@ -1,4 +1,4 @@
-// Parses STORE, STORE_KEY and STORE_MAX_AGE here, because src/store is loaded only when STORE has an address.
+// Parses STORE, STORE_KEY and STORE_MAX_AGE here, because src/operate/store is loaded only when STORE has an address.
 import { resolve } from 'node:path';
 import { InvalidValue } from './setting-values.ts';
 import { TIME_UNITS } from './time.ts';
@@ -65,8 +65,9 @@ function parseHost(text: string): { host: string; port: number } {
 
 /**
  * Accepts only `verify-full` and `disable`. The mode `disable` says openly that the connection has no TLS, and
- * store/host.ts logs a warning for a host other than this machine. The other modes of PostgreSQL look like protection,
- * but the password can go to a server without TLS, with an unchecked certificate, or with that of another host.
+ * operate/store/host.ts logs a warning for a host other than this machine. The other modes of PostgreSQL look like
+ * protection, but the password can go to a server without TLS, with an unchecked certificate, or with that of another
+ * host.
  */
 function parseMode(mode: string): StoreAddress['tls'] {
   if (mode === 'verify-full') return 'verify';

@@ -1,5 +1,5 @@
 // Writes a file as a draft and renames it, so that a killed process or a full disk leaves the old text or the new one.
-// credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
+// callers/credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { replaceFile, syncFolder } from './system.ts';

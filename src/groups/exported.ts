@@ -1,5 +1,5 @@
 // The types that operations.ts and protections.ts share, so that neither imports the other for them.
-import type { ControllerParams } from '../controller.ts';
+import type { ControllerParams } from '../api/controller.ts';
 
 /**
  * The methods `_before` and `_after` of a controller or its parent classes. The methods run before and after each call.

@@ -1,4 +1,6 @@
 // Adds to a loaded group what comes from its source: the checks of requests and results, and the contract.
+
+import type { ControllerParams } from '../api/controller.ts';
 import type { RequestIds } from '../base/events.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
@@ -6,7 +8,6 @@ import type { ResultCheck } from '../contract/check/result-check.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerReader } from '../contract/reader.ts';
-import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**

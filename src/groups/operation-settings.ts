@@ -3,11 +3,11 @@
 // operation. The effects of a setting are not in this file.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject } from 'node:util/types';
+import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { isBoolean, isNonEmptyText, isPlainObject } from '../base/values.ts';
-import type { OperationSettings } from '../controller/operations.ts';
-import { ACCESS_FORM, isAccess } from '../service/access.ts';
+import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
 
 /** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});

@@ -1,13 +1,13 @@
 // Finds the operations of a controller: the methods of the exported class or object that answer requests. The list is
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
+import type { OperationSettings } from '../api/controller/operations.ts';
+import type { ControllerParams } from '../api/controller.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
-import type { OperationSettings } from '../controller/operations.ts';
-import type { ControllerParams } from '../controller.ts';
 import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';

@@ -1,10 +1,15 @@
-// Turns the module of the service file into the definition that a worker applies. service/definition.ts checks the
-// content of a definition.
+// Turns the module of the service file into the definition that a worker applies. callers/access/definition.ts checks
+// the content of a definition.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
+import {
+  DefinitionError,
+  isServiceProperty,
+  readDefinition,
+  type ServiceDefinition,
+} from '../callers/access/definition.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import type { ErrorBody } from '../contract/read-service.ts';
-import { DefinitionError, isServiceProperty, readDefinition, type ServiceDefinition } from '../service/definition.ts';
 
 export interface LoadedService extends ServiceDefinition {
   readonly file: string;

@@ -1,6 +1,6 @@
 // Applies the service file to a group when the group loads. An operation without its own setting `access` gets that of
 // the service file. A group does not load when the service file does not allow one of its operations.
-import { requiresUser } from '../service/access.ts';
+import { requiresUser } from '../callers/access/access.ts';
 import { refuseOperation } from './group-contract.ts';
 import { parseRouteName, verbRoutes } from './group-routes.ts';
 import type { Group, Operation } from './operations.ts';

@@ -60,7 +60,7 @@ describe('prettyLine', () => {
   });
 
   it('shows the places of a stack that are in the code of the author, and counts the others', () => {
-    const own = modulePath('src/http/app');
+    const own = modulePath('src/request/app');
     const places = [
       '    at query (/srv/app/node_modules/db/index.js:1:2)',
       '    at load (file:///srv/app/controllers/UserController.ts:6:9)',

@@ -2,10 +2,10 @@
 // resolves.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { startTest } from '../../src/api/testing.ts';
 import type { Schema } from '../../src/contract/contract.ts';
 import { createDefinitionMover } from '../../src/contract/schema/bundle.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
-import { startTest } from '../../src/testing.ts';
 import { makeProject } from '../support/command-bench.ts';
 
 const ref = (to: string) => ({ $ref: to });

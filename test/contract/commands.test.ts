@@ -1,9 +1,9 @@
 // Contracts in the commands: `routes` and `doctor` report each operation.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { runCommand } from '../../src/cli/command.ts';
-import { command as doctor } from '../../src/cli/doctor.ts';
-import { command as routes } from '../../src/cli/routes.ts';
+import { runCommand } from '../../src/operate/cli/command.ts';
+import { command as doctor } from '../../src/operate/cli/doctor.ts';
+import { command as routes } from '../../src/operate/cli/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
 const FILES = {

@@ -39,7 +39,7 @@ test('the first controller of CONTRACTS.md gives the responses that the page sho
 });
 
 test('CONTRACTS.md names every tag, every format and every alias', () => {
-  const aliases = readFileSync(new URL('../../src/controller.ts', import.meta.url), 'utf8').matchAll(
+  const aliases = readFileSync(new URL('../../src/api/controller.ts', import.meta.url), 'utf8').matchAll(
     /^export type (\w+) = (?:string|number);/gm,
   );
   const names = [

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import type { GroupLoad } from '../../src/groups/group-load.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import type { GroupLoad } from '../../src/live/load/group-load.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 
 /** Texts that rows share: `%U%` in a row stands for the text U. */
 const PARTS: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 
 describe('a private or protected method is not an operation', () => {
   const LEAK = '{ return { leaked: true }; }';

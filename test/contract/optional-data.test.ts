@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createDocument } from '../../src/docs/openapi.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import { createDocument } from '../../src/documents/openapi.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 import { createFolder } from '../support/folder.ts';
 import { type Service, startService } from '../support/service.ts';
 

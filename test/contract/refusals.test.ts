@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createSourceFiles } from '../../src/contract/source/files.ts';
-import type { GroupLoad } from '../../src/groups/group-load.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import type { GroupLoad } from '../../src/live/load/group-load.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 let dir: string;

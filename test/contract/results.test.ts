@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { createParams } from '../../src/api/controller/create-params.ts';
 import { createLog } from '../../src/base/log.ts';
-import { createParams } from '../../src/controller/create-params.ts';
-import { createGroups, type Groups } from '../../src/groups/registry.ts';
+import { createGroups, type Groups } from '../../src/live/load/registry.ts';
 
 const SOURCE = `
 import type { EventStream, Reply } from 'gatefold';

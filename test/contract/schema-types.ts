@@ -1,5 +1,5 @@
 // This file is compiled and never run: tsc refuses a schema in `static operations` that does not fit the operation.
-import type { ControllerParams, Operations, Reply, StandardSchema } from '../../src/controller.ts';
+import type { ControllerParams, Operations, Reply, StandardSchema } from '../../src/api/controller.ts';
 
 interface NewUser {
   name: string;

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { CONSTRAINTS, findTagMistake } from '../../src/contract/source/constraint-tags.ts';
 import { readDoc } from '../../src/contract/source/doc-comment.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const inClass = (type: string, declared = ''): string =>

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { outlineOf } from '../../src/contract/outline.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 import { differences, outlineOfOurs, outlineOfTypeScript } from './oracle/parsers.ts';
 
 const B = '`';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { groupNameOf } from '../../src/base/page-name.ts';
-import type { GroupLoad } from '../../src/groups/group-load.ts';
-import { listControllers } from '../../src/groups/naming.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import type { GroupLoad } from '../../src/live/load/group-load.ts';
+import { listControllers } from '../../src/live/load/naming.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 import { startService } from '../support/service.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });

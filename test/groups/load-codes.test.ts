@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { LoadErrorCode } from '../../src/base/load-refusal.ts';
 import { createLog } from '../../src/base/log.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 const dir = mkdtempSync(join(tmpdir(), 'gatefold-codes-'));

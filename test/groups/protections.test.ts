@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { moduleUrl } from '../support/own-modules.ts';
 import { type Service, startService } from '../support/service.ts';
 
-const GATEFOLD = moduleUrl('src/controller');
+const GATEFOLD = moduleUrl('src/api/controller');
 const HEAD = `import { HttpError } from ${JSON.stringify(GATEFOLD)};
 const refuse = () => { throw new HttpError(403, 'NO', 'no') };
 const settings = { created: { access: 'application' } };

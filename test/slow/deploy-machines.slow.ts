@@ -187,7 +187,7 @@ it('gatefold deploy --setup creates a user and a unit once, and keeps those of o
   const script = `
     import { mkdirSync, readFileSync } from 'node:fs';
     import { execFileSync } from 'node:child_process';
-    import { setUp } from ${JSON.stringify(modulePath('src/cli/deploy/setup'))};
+    import { setUp } from ${JSON.stringify(modulePath('src/operate/cli/deploy/setup'))};
     const attempt = (dir, name) => {
       try { return setUp({ dir, name, controllers: 'controllers' }).length } catch (error) { return error.message }
     };

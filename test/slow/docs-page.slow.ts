@@ -6,20 +6,20 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Browser, Locator, Page } from 'playwright-core';
-import type { DocumentedGroup } from '../../src/docs/documented.ts';
-import { createDocument } from '../../src/docs/openapi.ts';
-import { startTest, type TestApi } from '../../src/testing.ts';
+import { startTest, type TestApi } from '../../src/api/testing.ts';
+import type { DocumentedGroup } from '../../src/documents/documented.ts';
+import { createDocument } from '../../src/documents/openapi.ts';
 import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
 import { createFolder } from '../support/folder.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 
-const BOOKSHOP = join(import.meta.dirname, '../docs/bookshop');
+const BOOKSHOP = join(import.meta.dirname, '../documents/bookshop');
 /** Runs a command. Asynchronous, because the service that the command calls runs in this process. */
 const runInShell = async (line: string) =>
   (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
 const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
 const ODD = `import type { Int } from 'gatefold';
-import { Reply } from ${JSON.stringify(moduleUrl('src/controller'))};
+import { Reply } from ${JSON.stringify(moduleUrl('src/api/controller'))};
 type Shape = { kind: 'pair'; one: Shape; two: Shape } | { kind: 'leaf' };
 interface Tree { name: string; left: Tree | null; right: Tree | null; shape: Shape | null; pair?: [number, string] }
 interface Facts {

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { parseQuery } from '../../src/http/body/form.ts';
-import { parsePath } from '../../src/http/target.ts';
+import { parseQuery } from '../../src/request/body/form.ts';
+import { parsePath } from '../../src/request/target.ts';
 import { parseRaw, type Service, startService } from '../support/service.ts';
 
 let service: Service;

@@ -1,5 +1,6 @@
-// Code that comes between two generations serves only under the rules that it was accepted with (supervisor/may-serve.ts).
-// Each test makes the folder differ from what the workers have loaded in a way that no file shows by itself.
+// Code that comes between two generations serves only under the rules that it was accepted with
+// (live/supervisor/may-serve.ts). Each test makes the folder differ from what the workers have loaded in a way that no
+// file shows by itself.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { METRICS } from '../../src/ops/metrics.ts';
+import { METRICS } from '../../src/operate/ops/metrics.ts';
 import { createFolder, startService } from '../support/cluster-server.ts';
 import { DEPLOY, run, without } from '../support/deploy-proxy.ts';
 import { freePorts } from '../support/ports.ts';

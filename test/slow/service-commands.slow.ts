@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runCommand } from '../../src/cli/command.ts';
-import { command as doctor } from '../../src/cli/doctor.ts';
-import type { Finding } from '../../src/cli/finding.ts';
-import { command as openapi } from '../../src/cli/openapi.ts';
-import { command as routes } from '../../src/cli/routes.ts';
+import { runCommand } from '../../src/operate/cli/command.ts';
+import { command as doctor } from '../../src/operate/cli/doctor.ts';
+import type { Finding } from '../../src/operate/cli/finding.ts';
+import { command as openapi } from '../../src/operate/cli/openapi.ts';
+import { command as routes } from '../../src/operate/cli/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 import { GATEFOLD } from '../support/service.ts';
 

@@ -1,7 +1,7 @@
 // Clocks that are wrong by an hour: the clock of the database, and the clock of a machine.
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import type { PostgresStore } from '../../src/store/postgres.ts';
+import type { PostgresStore } from '../../src/operate/store/postgres.ts';
 import { noPostgres, openStore, startStore } from '../support/store-bench.ts';
 import { issue, run, startMachine, until } from '../support/store-machines.ts';
 

@@ -6,8 +6,8 @@ import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { createRow, revokeRow } from '../../src/credentials/write/changes.ts';
-import { updateRows } from '../../src/store/update.ts';
+import { createRow, revokeRow } from '../../src/callers/credentials/write/changes.ts';
+import { updateRows } from '../../src/operate/store/update.ts';
 import { startCluster } from '../support/postgres-cluster.ts';
 import { noPostgres, openStore } from '../support/store-bench.ts';
 import { issue, startMachine, until } from '../support/store-machines.ts';

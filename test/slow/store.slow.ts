@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseSettings } from '../../src/base/config.ts';
-import { createRow, revokeRow } from '../../src/credentials/write/changes.ts';
-import { type HostOptions, startHost } from '../../src/store/host.ts';
-import type { HostState } from '../../src/store/messages.ts';
-import type { PostgresStore } from '../../src/store/postgres.ts';
-import { updateRows } from '../../src/store/update.ts';
+import { createRow, revokeRow } from '../../src/callers/credentials/write/changes.ts';
+import { type HostOptions, startHost } from '../../src/operate/store/host.ts';
+import type { HostState } from '../../src/operate/store/messages.ts';
+import type { PostgresStore } from '../../src/operate/store/postgres.ts';
+import { updateRows } from '../../src/operate/store/update.ts';
 import {
   type Cluster,
   type Server,

@@ -5,10 +5,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import type { CommandIo, ExitCode } from '../../src/cli/command.ts';
+import type { CommandIo, ExitCode } from '../../src/operate/cli/command.ts';
 import { LOADER, modulePath } from './own-modules.ts';
 
-export const CLI = modulePath('src/cli');
+export const CLI = modulePath('src/bin/cli');
 
 export interface Ran {
   readonly code: number;

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Log, LogFields } from '../../src/base/log.ts';
-import { generateToken, hashSecret } from '../../src/credentials/token.ts';
+import { generateToken, hashSecret } from '../../src/callers/credentials/token.ts';
 import { LOADER, modulePath } from './own-modules.ts';
 
 export function createFolder(test: { after(done: () => void): void }): string {

@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, write
 import { basename, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GenerationRecord } from '../../src/supervisor/generation-file.ts';
+import type { GenerationRecord } from '../../src/live/supervisor/generation-file.ts';
 import { freePorts } from './ports.ts';
 import { reap } from './reaper.ts';
 import { deploy, type Ran, type SshMachine, startSshMachine } from './ssh-machine.ts';

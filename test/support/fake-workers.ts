@@ -1,10 +1,10 @@
 // Runs a supervisor without processes. The test controls fake workers, a fake watch of the folder, and the clock. Only
 // the folder on disk is real.
 import { mock, type TestContext } from 'node:test';
-import type { GroupLoad } from '../../src/groups/group-load.ts';
-import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
-import { listGroups } from '../../src/supervisor/group-table.ts';
-import { createSupervisor } from '../../src/supervisor/supervisor.ts';
+import type { FolderWatch } from '../../src/live/folder/watch.ts';
+import type { GroupLoad } from '../../src/live/load/group-load.ts';
+import { listGroups } from '../../src/live/supervisor/group-table.ts';
+import { createSupervisor } from '../../src/live/supervisor/supervisor.ts';
 import type {
   FileSelection,
   ListenOutcome,
@@ -12,8 +12,8 @@ import type {
   WorkerEvents,
   WorkerHandle,
   WorkerState,
-} from '../../src/supervisor/workers/worker-handle.ts';
-import type { ToWorker } from '../../src/worker/messages.ts';
+} from '../../src/live/supervisor/workers/worker-handle.ts';
+import type { ToWorker } from '../../src/live/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';
 

@@ -6,7 +6,8 @@ import type { TestContext } from 'node:test';
 
 export function createFolder(test: TestContext, files: Readonly<Record<string, string>> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-')));
-  test.after(() => rmSync(root, { recursive: true, force: true }));
+  // A service of the test can still write into the folder. Its own hook ends it, so this one must not throw.
+  test.after(() => rmSync(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 }));
   const dir = join(root, 'controllers');
   mkdirSync(dir);
   // A project has this file, too. Without it, older releases of Node load a TypeScript file as CommonJS.

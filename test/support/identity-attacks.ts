@@ -1,7 +1,7 @@
 // A table of attacks: each row has the token that a forger sends, and the reason that the log must name. The library
 // jose signs most tokens. Tokens that jose refuses to make are signed by hand.
 import { createHmac } from 'node:crypto';
-import type { TokenReason } from '../../src/identity/invalid-token.ts';
+import type { TokenReason } from '../../src/callers/identity/invalid-token.ts';
 import { encode, type Json, makeKey, signByHand, signByJose, signText } from './identity-tokens.ts';
 
 export const NOW = 1_790_000_000;

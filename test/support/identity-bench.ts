@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { NO_TRACE } from '../../src/api/controller/trace.ts';
+import type { ControllerParams } from '../../src/api/controller.ts';
 import { refusal } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
-import { NO_TRACE } from '../../src/controller/trace.ts';
-import type { ControllerParams } from '../../src/controller.ts';
-import type { Accounts, OwnedRow, Owner } from '../../src/identity/handler.ts';
+import type { Accounts, OwnedRow, Owner } from '../../src/callers/identity/handler.ts';
 
 export interface RememberedLog extends Log {
   readonly lines: string[];

@@ -1,5 +1,5 @@
 // Finds the sentences that house rules refuse: openings without a subject, and verbs that stood for ten others. See
-// CONTRIBUTING.md, "How it speaks". Run it on files: node --import tsx test/support/language.ts src/http
+// CONTRIBUTING.md, "How it speaks". Run it on files: node --import tsx test/support/language.ts src/request
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -12,12 +12,12 @@ const EXTENSION = extname(CLI);
 export const LOADER: readonly string[] =
   EXTENSION === '.js' || process.features.typescript ? [] : ['--import', import.meta.resolve('tsx')];
 
-/** @param name the path from the root of the checkout, without the extension: `src/worker` */
+/** @param name the path from the root of the checkout, without the extension: `src/bin/worker` */
 export function modulePath(name: string): string {
-  return join(dirname(CLI), '..', name + EXTENSION);
+  return join(dirname(CLI), '../..', name + EXTENSION);
 }
 
-/** @param name the path from the root of the checkout, without the extension: `src/controller` */
+/** @param name the path from the root of the checkout, without the extension: `src/api/controller` */
 export function moduleUrl(name: string): string {
   return pathToFileURL(modulePath(name)).href;
 }

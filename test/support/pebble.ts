@@ -8,7 +8,7 @@ import { get as getSecurely } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
+import { createKeyPair, createSelfSigned } from '../../src/operate/https/acme/certificate-writer.ts';
 import { freePorts } from './ports.ts';
 
 /** The `skip` option of a suite: false, or the reason. */

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
-import type { AcmeClient, CertificateOrder, RenewalInfo } from '../../src/https/acme/client.ts';
-import { implicit, octetString, oid, readElements, sequence } from '../../src/https/acme/der.ts';
-import { createRenewals } from '../../src/https/acme/renewals.ts';
-import { AcmeError } from '../../src/https/acme/request.ts';
-import { createTlsFolder, type TlsFolder } from '../../src/https/acme/tls-folder.ts';
+import { createKeyPair, createSelfSigned } from '../../src/operate/https/acme/certificate-writer.ts';
+import type { AcmeClient, CertificateOrder, RenewalInfo } from '../../src/operate/https/acme/client.ts';
+import { implicit, octetString, oid, readElements, sequence } from '../../src/operate/https/acme/der.ts';
+import { createRenewals } from '../../src/operate/https/acme/renewals.ts';
+import { AcmeError } from '../../src/operate/https/acme/request.ts';
+import { createTlsFolder, type TlsFolder } from '../../src/operate/https/acme/tls-folder.ts';
 
 export const START = Math.floor(Date.now() / 1000) * 1000;
 const DIRECTORY = 'https://ca.example.com/dir';

@@ -7,15 +7,15 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog, type LineSink } from '../../src/base/log.ts';
-import { createGroups } from '../../src/groups/registry.ts';
-import { type AppParts, createApp } from '../../src/http/app.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
+import { type AppParts, createApp } from '../../src/request/app.ts';
 import { write as writeController } from './folder.ts';
 import { moduleUrl } from './own-modules.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
 
 /** The specifier by which a source in a temporary folder imports `gatefold`. */
-export const GATEFOLD = moduleUrl('src/controller');
+export const GATEFOLD = moduleUrl('src/api/controller');
 
 export type LogLine = Record<string, unknown> & { event: string; level: string };
 

@@ -1,10 +1,10 @@
-// A real PostgreSQL with the tables of the store, for tests of src/store.
+// A real PostgreSQL with the tables of the store, for tests of src/operate/store.
 import type { TestContext } from 'node:test';
 import postgresPackage from 'postgres';
 import { startPostgres } from '../../examples/conduit/test/postgres.ts';
 import { type StoreAddress, storeAddressParser } from '../../src/base/store-address.ts';
-import type { PostgresPackage } from '../../src/store/connection.ts';
-import { createPostgresStore, type PostgresOptions, type PostgresStore } from '../../src/store/postgres.ts';
+import type { PostgresPackage } from '../../src/operate/store/connection.ts';
+import { createPostgresStore, type PostgresOptions, type PostgresStore } from '../../src/operate/store/postgres.ts';
 
 export { noPostgres } from '../../examples/conduit/test/postgres.ts';
 

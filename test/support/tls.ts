@@ -1,5 +1,5 @@
 // Makes certificates for tests. Also a client that reports the facts of a TLS connection.
-import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
+import { createKeyPair, createSelfSigned } from '../../src/operate/https/acme/certificate-writer.ts';
 
 export interface TestPair {
   readonly cert: string;

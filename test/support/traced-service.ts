@@ -2,7 +2,7 @@
 import type { TestContext } from 'node:test';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog } from '../../src/base/log.ts';
-import { startTracing } from '../../src/trace/tracing.ts';
+import { startTracing } from '../../src/operate/trace/tracing.ts';
 import { type Collector, startCollector } from './collector.ts';
 import { type LogLine, type Service, type ServiceOptions, startService } from './service.ts';
 

@@ -1,6 +1,6 @@
 // Compares the result of an operation with its result type, in development only. The caller logs the first difference,
 // and sends the result unchanged.
-import { isReply } from '../../controller/reply.ts';
+import { isReply } from '../../api/controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
 import { type Check, CheckRun, type Mistake } from './run.ts';

@@ -1,0 +1,138 @@
+// The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
+// Its values are what operations throw and return, and `defineService`. The entry loads nothing of the server.
+import type { IncomingMessage } from 'node:http';
+import type { Trace } from './controller/trace.ts';
+
+export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/errors.ts';
+export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
+export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
+export type {
+  Access,
+  AccessRule,
+  OperationName,
+  OperationSettings,
+  Operations,
+  StandardSchema,
+} from './controller/operations.ts';
+export { Reply, type ReplyHeaders } from './controller/reply.ts';
+export {
+  type AccessParams,
+  type AccessParamsOf,
+  type CorsOptions,
+  defineService,
+  ErrorReply,
+  type Refusal,
+  type SecurityScheme,
+  type Service,
+  type ServiceOptions,
+  type ServiceUser,
+} from './controller/service.ts';
+export type {
+  BackgroundEvent,
+  RequestEvent,
+  SpanAttribute,
+  SpanOptions,
+  Trace,
+} from './controller/trace.ts';
+
+/** Writes to the service's log. `fields` must be JSON-safe, and must not contain secrets. */
+export interface OperationLog {
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+/** The application that a request's credential belongs to. Its fields contain no secret. */
+export interface CallingApplication {
+  readonly id: string;
+  readonly name: string;
+  readonly description?: string;
+  /** The identity that registered the application: OpenID Connect `iss` and `sub`. */
+  readonly owner?: { readonly issuer: string; readonly subject: string };
+  /** The scopes in the application's row of the credentials table. */
+  readonly scopes?: readonly string[];
+}
+
+/** The types of a request's path, query and user: `ControllerParams<{ path: { id: string }; user: User }>`. */
+export interface ParamsShape {
+  readonly path?: object;
+  readonly query?: object;
+  /**
+   * The user whom `authenticate` of the service file has found. Write `user` where `access` has `'user'`, and `user?`
+   * elsewhere.
+   */
+  readonly user?: object;
+}
+
+/**
+ * The second argument of every operation. The fields before `path` are enumerable and JSON-safe. `path` and the fields
+ * after it are not enumerable, so a result that contains the params does not send them.
+ */
+export interface ControllerParams<Shape extends ParamsShape = object> {
+  /** The handler group as the URL names it: `user` for `/api/user`. */
+  readonly page: string;
+  /** The operation that was called: `index`, `created`, `GET {id}`, … */
+  readonly method: string;
+  /** The HTTP method, upper case. */
+  readonly verb: string;
+  /** All path segments after the group, percent-decoded. */
+  readonly slugs: string[];
+  /** The parameters of the query string. The value of a repeated key is an array. The object has no prototype. */
+  readonly query: Shape extends { readonly query: infer Query } ? Query : Record<string, string | string[]>;
+  /** The request id: the client's `X-Request-Id` when it is well formed, else a new one. */
+  readonly requestId: string;
+  /** The calling application. `application` is undefined when the request has no registered credential. */
+  readonly application?: CallingApplication;
+  /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
+  readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
+  /** The base path of all URLs, to build `Location`: `/api`, for example. `base` is empty when `BASE_PATH` is `/`. */
+  readonly base: string;
+  /**
+   * The bytes of the body, decompressed but not parsed. Use them to verify a signature (HMAC) of the body. `bytes` is
+   * empty when the request has no body.
+   */
+  readonly bytes: Uint8Array;
+  /** The service's log. Each line has the request id, the group and the operation. */
+  readonly log: OperationLog;
+  /** The trace of the request. Its method `span` records a part of the request. */
+  readonly trace: Trace;
+  /** The client's IP address. Behind `TRUSTED_PROXIES`, `address` is the address that these proxies report. */
+  readonly address: string;
+  /**
+   * Registers work that continues after the answer. A worker that ends waits for the work, up to `DRAIN_TIMEOUT`. The
+   * service logs an error when the work rejects.
+   */
+  readonly waitUntil: (work: PromiseLike<unknown>) => void;
+  /** The `id` of the last event that a client received before it reconnected to an event stream. */
+  readonly lastEventId: string | undefined;
+  /** The cookies of the request, by name, decoded. The object has no prototype. */
+  readonly cookies: Readonly<Record<string, string>>;
+  /** The user whom `authenticate` of the service file has found. `user` is undefined when there is no such user. */
+  readonly user: Shape extends { readonly user: infer User }
+    ? User
+    : Shape extends { readonly user?: infer User }
+      ? User | undefined
+      : unknown;
+  /** Node's own request object. Its body has already been read. */
+  readonly request: IncomingMessage;
+  /** Aborted when the client disconnects or the operation exceeds its time limit. */
+  readonly signal: AbortSignal;
+}
+
+export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;
+
+// The types below are strings and numbers for TypeScript. The server also checks that a value has the named form.
+
+/** A whole number, from -(2^53 - 1) to 2^53 - 1. */
+export type Int = number;
+export type Email = string;
+/** A UUID (RFC 9562), in hexadecimal with hyphens. */
+export type Uuid = string;
+/** A date and time (RFC 3339): `2026-12-31T23:59:59Z`. A `Date` is sent in this form and arrives as a `Date`. */
+export type DateTime = string;
+/** A date without a time: `2026-12-31`. */
+export type DateOnly = string;
+export type Uri = string;
+
+/** A form field or file of a request body; repeated keys become an array. */
+export type FormValue = string | File | (string | File)[];

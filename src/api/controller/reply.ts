@@ -1,0 +1,53 @@
+// A result with a status and headers. request/answer/result.ts sends it.
+
+/** Header fields by name. A list sends one field for each entry: `Set-Cookie` needs one field for each cookie. */
+export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
+
+/** Marks a Reply, because `instanceof` fails when a controller imports another copy of this package. */
+const BRAND = Symbol.for('gatefold.Reply');
+
+/**
+ * A result with a status and headers of its own.
+ *
+ * @example return new Reply(201, order, { Location: `/api/order/${order.id}`, ETag: `"${order.version}"` });
+ * @example return new Reply(204);
+ */
+export class Reply<Status extends number = number, Body = unknown> {
+  readonly status: Status;
+  /** Bytes and streams are sent as they are, any other value as JSON. For undefined, no body is sent. */
+  readonly body: Body | undefined;
+  readonly headers: ReplyHeaders | undefined;
+
+  /**
+   * @param body ignored for 204, 205 and 304, which never have a body
+   * @param headers without `Content-Length`, `Transfer-Encoding`, `Connection`, `X-Request-Id` and the CORS headers,
+   *   which the server sets
+   * @throws TypeError when `status` is not a whole number from 200 to 399. To refuse, an operation throws an HttpError
+   */
+  constructor(status: Status, body?: Body, headers?: ReplyHeaders) {
+    if (!Number.isInteger(status) || status < 200 || status > 399) {
+      throw new TypeError(
+        `Reply: the status is ${status}, but it must be a whole number from 200 to 399; throw an HttpError to refuse`,
+      );
+    }
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+
+  /**
+   * Creates a redirect.
+   *
+   * @param status 301, 302, 303, 307 or 308; default: 302. Other values from 200 to 399 are not refused
+   * @throws TypeError when `status` is not a whole number from 200 to 399
+   */
+  static redirect(location: string | URL, status = 302): Reply<number, undefined> {
+    return new Reply(status, undefined, { Location: String(location) });
+  }
+}
+
+Object.defineProperty(Reply.prototype, BRAND, { value: true });
+
+export function isReply(value: unknown): value is Reply {
+  return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true;
+}

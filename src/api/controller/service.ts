@@ -1,0 +1,165 @@
+// `defineService`, `ErrorReply` and the types of the service file: `export default defineService({ … })` in
+// `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
+import type { IncomingMessage } from 'node:http';
+import type { ErrorDetail } from '../../base/errors.ts';
+import type { CallingApplication, OperationLog } from '../controller.ts';
+import type { Access } from './operations.ts';
+import type { ReplyHeaders } from './reply.ts';
+
+/** A signed-in user of the service. */
+export interface ServiceUser {
+  /** A text that is not empty, or a safe integer. */
+  readonly id: string | number;
+}
+
+/** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
+export interface AccessParams {
+  /** The header `Authorization`; undefined without the header, and when it has a credential of Gatefold. */
+  readonly authorization: string | undefined;
+  /** The application whose credential the request has; undefined when the request has none. */
+  readonly application?: CallingApplication;
+  readonly request: IncomingMessage;
+  /** The cookies of the request, by name, decoded. The object has no prototype. */
+  readonly cookies: Readonly<Record<string, string>>;
+  /** The IP address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
+  readonly address: string;
+  readonly log: OperationLog;
+  /** A signal that is aborted when the client disconnects, or when the operation has used up its `timeout`. */
+  readonly signal: AbortSignal;
+  /** The values of the segments that the route names, by name: `{ id: '7' }` for `GET {id}`. */
+  readonly path: Readonly<Record<string, string>>;
+  /** The values of the query string, as texts. A repeated key has a list as its value. */
+  readonly query: Readonly<Record<string, string | string[]>>;
+  /** The group as the URL names it, such as `order`. */
+  readonly page: string;
+  /** The name of the operation, such as `index` or `GET {id}`. */
+  readonly method: string;
+  /** The HTTP method in upper case. */
+  readonly verb: string;
+}
+
+/** The argument of a function in `access`: a request, and its user if there is one. */
+export interface AccessParamsOf<User> extends AccessParams {
+  readonly user?: User;
+}
+
+/** An answer with a status of 400 or more, before its body is made. */
+export interface Refusal {
+  readonly status: number;
+  /** A code of docs/ERRORS.md, or the code of the `HttpError` that was thrown. */
+  readonly code: string;
+  readonly message: string;
+  /** One entry for each mistake of the request data. */
+  readonly errors?: readonly ErrorDetail[];
+  readonly requestId: string;
+  /** The group as the URL names it. */
+  readonly page?: string;
+  /** The name of the operation. */
+  readonly method?: string;
+  /** The path of the URL as the client sent it, without the query. */
+  readonly path?: string;
+  /** The HTTP method. */
+  readonly verb?: string;
+  /** The value that was thrown. The field is not enumerable, so that `{ ...refusal }` does not send it. */
+  readonly cause?: unknown;
+}
+
+export interface CorsOptions {
+  /**
+   * Origins such as `https://app.example.com`, or `https://*.example.com` for each subdomain. Default: `'*'`. Pages of
+   * listed origins may change data with the cookies of a user. With `'*'`, no page of another origin may.
+   */
+  readonly origins?: '*' | readonly string[];
+  /** Whether browsers may send cookies from those origins. `true` needs a list of origins. */
+  readonly credentials?: boolean;
+  /** Seconds for which a browser may cache the answer to a preflight. Default: 86400. */
+  readonly maxAge?: number;
+  /** The request headers that a page may send. Default: the headers that the preflight asks for. */
+  readonly allowHeaders?: readonly string[];
+  /** The headers of the answer that a page may read. Default: every header of the answer. */
+  readonly exposeHeaders?: readonly string[];
+}
+
+/** A Security Scheme Object of OpenAPI 3.1. */
+export type SecurityScheme = { readonly description?: string } & (
+  | { readonly type: 'http'; readonly scheme: string; readonly bearerFormat?: string }
+  | { readonly type: 'apiKey'; readonly in: 'header' | 'query' | 'cookie'; readonly name: string }
+  | { readonly type: 'oauth2'; readonly flows: object }
+  | { readonly type: 'openIdConnect'; readonly openIdConnectUrl: string }
+);
+
+type MaybePromise<T> = T | Promise<T>;
+
+export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
+  /**
+   * Whether every group is strict. In a strict group, only verb operations such as `index` answer the bare URL
+   * (`/api/user`). Each other operation has its own URL, which answers only POST. Default: `false`.
+   */
+  readonly strict?: boolean;
+  /** Whether groups in folders serve, too: `controllers/v2/OrderController.ts` at `/api/v2/order`. Default: `false`. */
+  readonly folders?: boolean;
+  /**
+   * Finds the user of a request. `undefined` and `null` mean that nobody is signed in. If the function throws anything
+   * but an `HttpError`, the answer is a 500, because the caller must not count as anonymous.
+   */
+  readonly authenticate?: (params: AccessParams) => MaybePromise<User | undefined | null>;
+  /** The access of each operation that has no `access` of its own. Default: `'anyone'`. */
+  readonly access?: Access<User>;
+  /** Makes the body of each answer with a status of 400 or more. The function must be synchronous. */
+  readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
+  readonly cors?: CorsOptions;
+  /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
+  readonly securitySchemes?: Readonly<Record<string, SecurityScheme>>;
+  /** A header that may have a credential of Gatefold instead of `Authorization`, such as `X-Api-Key`. */
+  readonly keyHeader?: string;
+  /** Headers of every answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** With `'refuse'`, a file does not load if it has an operation whose request data no type and no schema checks. */
+  readonly unchecked?: 'refuse';
+  /** Runs when a worker ends, after its controllers have been disposed of. The function may take 5 s at most. */
+  readonly close?: () => unknown;
+}
+
+// Global symbols mark these objects: `instanceof` fails when the service file imports another copy of this package.
+const SERVICE = Symbol.for('gatefold.Service');
+const ERROR_REPLY = Symbol.for('gatefold.ErrorReply');
+
+/** The default export of `controllers/service.ts`. */
+export interface Service<User extends ServiceUser = ServiceUser> {
+  readonly options: ServiceOptions<User>;
+}
+
+/** Marks the options of a service: `export default defineService({ strict: true })` in `controllers/service.ts`. */
+export function defineService<User extends ServiceUser = ServiceUser>(options: ServiceOptions<User>): Service<User> {
+  return Object.freeze({ [SERVICE]: true, options });
+}
+
+export function isService(value: unknown): value is Service {
+  return typeof value === 'object' && value !== null && (value as { [SERVICE]?: unknown })[SERVICE] === true;
+}
+
+/** An answer of `formatError` that sets its own status, and headers such as `Content-Type`. */
+export class ErrorReply<Body = unknown> {
+  readonly status: number;
+  readonly body: Body;
+  readonly headers: ReplyHeaders | undefined;
+
+  /**
+   * @param status a whole number from 400 to 599
+   * @param body an object, a list or a text
+   * @throws TypeError for another status
+   */
+  constructor(status: number, body: Body, headers?: ReplyHeaders) {
+    if (!Number.isInteger(status) || status < 400 || status > 599)
+      throw new TypeError(`ErrorReply: the status is ${status}, it must be a whole number from 400 to 599`);
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+Object.defineProperty(ErrorReply.prototype, ERROR_REPLY, { value: true });
+
+export function isErrorReply(value: unknown): value is ErrorReply {
+  return typeof value === 'object' && value !== null && (value as { [ERROR_REPLY]?: unknown })[ERROR_REPLY] === true;
+}

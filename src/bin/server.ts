@@ -1,0 +1,66 @@
+// The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
+// parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
+import { secretFlags } from '../base/config.ts';
+import { ignoredVariables } from '../base/ignored-variables.ts';
+import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
+import { isSecure } from '../base/settings.ts';
+import { asksForTraces } from '../base/trace-switch.ts';
+import { findOtherPackage } from '../live/load/own-package.ts';
+import { forkEarly } from '../live/supervisor/workers/prefork.ts';
+import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
+import type { Announcer } from '../operate/cli/announce.ts';
+import type { Certificates } from '../operate/https/certificates.ts';
+import type { OperationsServer } from '../operate/ops/server.ts';
+import type { SharedStore } from '../operate/store/link.ts';
+import { entryPath, version } from '../own-files.ts';
+
+const basics = readProcessBasics();
+if (basics !== undefined) await run(basics);
+
+async function run(basics: ProcessBasics): Promise<void> {
+  const { settings, log, sink } = basics;
+  for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
+  for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
+  const otherPackage = findOtherPackage(settings.controllersDir);
+  if (otherPackage !== undefined) log.warn('package-version-differs', { ...otherPackage, running: version() });
+  if (asksForTraces(process.env)) (await import('../operate/trace/tracing.ts')).announceTracing(process.env, log);
+  const output = sink.isShared ? relayOutput(sink) : undefined;
+  const earlyWorkers = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
+  const { serve } = await import('../live/supervisor/serve.ts');
+  const opsServer = await createOpsServer(basics);
+  const certificates = await createCertificates(basics);
+  const store = await createStore(basics);
+  const announcer = await createAnnouncer(basics);
+  await serve({
+    ...{ settings, earlyWorkers, log, flush: sink.close, output, opsServer, certificates, store, announcer },
+    isWithoutServiceFile: process.argv.includes('--without-service-file'),
+  });
+}
+
+async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
+  const { opsPort, opsHost, workers } = settings;
+  if (opsPort === undefined) return undefined;
+  const { createOperationsServer } = await import('../operate/ops/server.ts');
+  return createOperationsServer({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
+}
+
+/** Creates the part that prints the routes on the terminal, for development. */
+async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
+  if (!settings.development || ink === undefined) return undefined;
+  const { createAnnouncer } = await import('../operate/cli/announce.ts');
+  return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
+}
+
+async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {
+  if (settings.store === undefined) return undefined;
+  const { createSharedStore } = await import('../operate/store/link.ts');
+  const scriptArguments = process.argv.slice(2);
+  const scriptPath = entryPath('store-host');
+  return createSharedStore({ scriptPath, scriptArguments, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
+}
+
+async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {
+  if (!isSecure(settings)) return undefined;
+  const { createCertificates } = await import('../operate/https/certificates.ts');
+  return createCertificates({ settings, log, version: version() });
+}

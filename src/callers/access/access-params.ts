@@ -1,0 +1,61 @@
+// The argument of `authenticate` and of the functions in `access`: a request before its body has arrived. The names of
+// the fields are public: `page` is the group in the URL, and `method` is the operation.
+import type { IncomingMessage } from 'node:http';
+import type { AccessParams } from '../../api/controller/service.ts';
+import type { CallingApplication, OperationLog } from '../../api/controller.ts';
+import { createOperationLog } from '../../base/operation-log.ts';
+import { objectWithoutPrototype, parseQuery, type Query } from '../../request/body/form.ts';
+import type { Exchange } from '../../request/exchange.ts';
+import type { ParamsParts } from '../../request/params.ts';
+import { addressOf } from './address.ts';
+import { cookiesOf } from './cookies.ts';
+
+export class RequestAccess implements AccessParams {
+  readonly page: string;
+  readonly method: string;
+  readonly verb: string;
+  readonly path: Readonly<Record<string, string>>;
+  declare readonly application?: CallingApplication;
+  readonly #exchange: Exchange;
+  readonly #parts: Pick<ParamsParts, 'log' | 'proxies'>;
+  #query: Query | undefined;
+
+  constructor(exchange: Exchange, parts: Pick<ParamsParts, 'log' | 'proxies'>) {
+    this.page = exchange.groupInUrl;
+    this.method = exchange.operation;
+    this.verb = exchange.verb;
+    this.path = exchange.path;
+    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
+    this.#exchange = exchange;
+    this.#parts = parts;
+  }
+
+  get authorization(): string | undefined {
+    return this.#exchange.caller.foreignAuthorization;
+  }
+
+  get query(): Query {
+    this.#query ??= parseQuery(this.#exchange.queryText, objectWithoutPrototype());
+    return this.#query;
+  }
+
+  get cookies(): Readonly<Record<string, string>> {
+    return cookiesOf(this.#exchange);
+  }
+
+  get address(): string {
+    return addressOf(this.#exchange, this.#parts.proxies);
+  }
+
+  get log(): OperationLog {
+    return createOperationLog(this.#parts.log, this.#exchange);
+  }
+
+  get request(): IncomingMessage {
+    return this.#exchange.request;
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
+  }
+}

@@ -1,0 +1,35 @@
+// Reads the header `Cookie` (RFC 6265, section 5.4) into an object without a prototype.
+import type { Exchange } from '../../request/exchange.ts';
+
+export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> {
+  exchange.caller.cookies ??= parseCookies(exchange.request.headers.cookie);
+  return exchange.caller.cookies;
+}
+
+/**
+ * @returns Key: the name of a cookie. Value: its value, decoded. The first of two cookies with the same name counts,
+ *   because browsers send the cookie with the longest path first
+ */
+function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
+  const cookies: Record<string, string> = Object.create(null);
+  for (const pair of header?.split(';') ?? []) {
+    const equals = pair.indexOf('=');
+    if (equals < 0) continue;
+    const name = pair.slice(0, equals).trim();
+    if (name === '' || name in cookies) continue;
+    const value = pair.slice(equals + 1).trim();
+    // A pair of double quotes around the value does not belong to it.
+    cookies[name] = decode(value.replace(/^"(.*)"$/s, '$1'));
+  }
+  return Object.freeze(cookies);
+}
+
+function decode(value: string): string {
+  if (!value.includes('%')) return value;
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    // A percent sign that is no escape is a part of the value.
+    return value;
+  }
+}

@@ -1,0 +1,97 @@
+// Checks the rights of a key: the groups and methods that its row in the credentials table allows, and the rules of the
+// setting `access` that ask for a key or a scope.
+
+import type { AccessRule } from '../../api/controller/operations.ts';
+import type { CallingApplication } from '../../api/controller.ts';
+import { refusal } from '../../base/errors.ts';
+import { groupNameOf } from '../../base/page-name.ts';
+import type { Rate } from '../../base/rate.ts';
+import { methodOf, VERB_OPERATIONS } from '../../base/route-name.ts';
+import type { Exchange } from '../../request/exchange.ts';
+
+/** The fields of a row of the registered-credentials table that a request needs. */
+export interface CallerRow {
+  readonly application: CallingApplication;
+  /** The group that serves all requests of the key; undefined when the URL chooses among `groups`. */
+  readonly handler: string | undefined;
+  /** The names of the groups that the key may call, such as `Order`, or `*` for all; undefined with a `handler`. */
+  readonly groups?: ReadonlySet<string> | '*' | undefined;
+  /** Undefined when all verbs are allowed. */
+  readonly methods: ReadonlySet<string> | undefined;
+  readonly limit?: Rate | undefined;
+}
+
+export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>;
+
+export function checkGroup({ groups }: CallerRow, groupInUrl: string): void {
+  if (groups === '*' || groups?.has(groupNameOf(groupInUrl) ?? '')) return;
+  throw refusal('GROUP_NOT_ALLOWED');
+}
+
+export function checkVerb({ methods }: CallerRow, verb: string): void {
+  if (methods === undefined || methods.has(verb) || (verb === 'HEAD' && methods.has('GET'))) return;
+  throw refusal('METHOD_NOT_ALLOWED', 'This application may not use the method', {
+    headers: { Allow: Array.from(methods).join(', ') },
+  });
+}
+
+/**
+ * Checks whether the key may use the verb that the operation is meant for, such as DELETE for `deleted`, and PUT for
+ * `updated`. Without this check, a key for GET alone could delete an order by `GET /api/orders/deleted/7`.
+ *
+ * @throws HttpError `METHOD_NOT_ALLOWED`
+ */
+export function checkOperationVerb(row: CallerRow, operation: string): void {
+  const verb = VERB_OPERATIONS.has(operation) ? operation : operation === 'updated' ? 'PUT' : methodOf(operation);
+  if (verb !== undefined) checkVerb(row, verb);
+}
+
+/**
+ * Checks whether the row of a key allows a call of an operation. `access` of the operation is not checked.
+ *
+ * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`
+ */
+export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }: Call): void {
+  checkVerb(row, verb);
+  checkOperationVerb(row, operation);
+  if (row.handler === undefined) checkGroup(row, groupInUrl);
+  // The request of a key with a handler would reach the handler, and no other group.
+  if (groupNameOf(row.handler ?? groupInUrl) !== group) throw refusal('GROUP_NOT_ALLOWED');
+}
+
+/**
+ * Checks whether the present row of a key still allows a request that the service is already answering. The row must
+ * still have every scope of the request, because the code of the operation can depend on any scope.
+ *
+ * @param exchange the request, whose caller is as it was when the request came
+ * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
+ */
+export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange, 'caller'>): void {
+  checkCall(row, exchange);
+  for (const scope of exchange.caller.application?.scopes ?? []) checkAccess(row.application, { scope });
+}
+
+/** @param reason written to the log, and not sent */
+export function invalidCredential(reason: string): Error {
+  return refusal('INVALID_CREDENTIAL', undefined, {
+    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
+    cause: new Error(reason),
+  });
+}
+
+/** Refuses a key while this machine's copy of the credentials table is too old to accept any. */
+export function storeAway(): Error {
+  return refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
+}
+
+/** Checks a rule that asks for a key or a scope. @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
+export function checkAccess(
+  application: CallingApplication | undefined,
+  access: Extract<AccessRule, 'anyone' | 'application' | { scope: string }>,
+): void {
+  if (access === 'anyone') return;
+  if (application === undefined)
+    throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+  if (access === 'application' || application.scopes?.includes(access.scope)) return;
+  throw refusal('SCOPE_MISSING', `The operation asks for the scope ${access.scope}`);
+}

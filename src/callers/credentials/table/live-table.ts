@@ -1,0 +1,95 @@
+// Keeps the table in memory equal to its file. Valid content becomes a new table object, so a caller that was
+// identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
+import {
+  type Content,
+  createLiveFile,
+  type LiveFile,
+  type LiveFileStatus,
+  readContent,
+} from '../../../base/live-file.ts';
+import type { Log } from '../../../base/log.ts';
+import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
+import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
+
+/** Some 250,000 rows. Each worker keeps the table in memory. */
+export const MAX_BYTES = 64 * 1024 * 1024;
+/** Milliseconds between two polls. A change is live, and a mistake reported, within a second. */
+const POLL_MS = 250;
+/** Maximum number of quarantined rows with a log line each. One further line has the number of the other rows. */
+const MAX_NAMED_ROWS = 20;
+
+export interface TableStatus extends LiveFileStatus {
+  readonly rows: number;
+  readonly quarantined: readonly QuarantinedRow[];
+}
+
+export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> {
+  current(): CredentialTable;
+  status(): TableStatus;
+}
+
+/** @throws Error with a message of one line, when the file exists and is not a table */
+export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
+  let table = EMPTY_TABLE;
+  let loggedWarnings: ReadonlySet<string> = new Set();
+  const firstContent = readContent([path], MAX_BYTES);
+  onLive(await parse(firstContent), 0);
+  const file = createLiveFile({
+    paths: [path],
+    maxBytes: MAX_BYTES,
+    pollMs,
+    // Invalid content may be a file that is still being written, so two polls in a row must find it.
+    confirmations: 2,
+    liveFingerprint: firstContent.fingerprint,
+    parse,
+    onLive,
+    onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),
+  });
+
+  function parse(content: Content): Promise<CredentialTable> {
+    return runInSlices(compileContent(path, content));
+  }
+
+  function onLive(next: CredentialTable, reloads: number): void {
+    table = next;
+    const literalNames = [...table.literals.values()].filter((row) => row !== undefined).map(({ name }) => name);
+    log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
+    const warnings = new Map<string, () => void>();
+    for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
+      warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
+    }
+    const more = table.quarantined.length - MAX_NAMED_ROWS;
+    if (more > 0) warnings.set(`${more}`, () => log.warn('credentials-row-quarantined', { more }));
+    const count = literalNames.length;
+    const names = literalNames.slice(0, MAX_NAMED_ROWS);
+    if (count > 0)
+      warnings.set(JSON.stringify(literalNames), () => log.warn('credentials-literal-rows', { count, names }));
+    // A warning that was logged for the previous table is not logged again.
+    for (const [text, logWarning] of warnings) if (!loggedWarnings.has(text)) logWarning();
+    loggedWarnings = new Set(warnings.keys());
+  }
+
+  return {
+    current: () => table,
+    look: file.look,
+    lookNow: file.lookNow,
+    status: () => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
+    close: file.close,
+  };
+}
+
+/** Reads the table synchronously, for the commands. @throws Error with a message of one line */
+export function readTable(path: string, onRow?: OnRow): CredentialTable {
+  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
+}
+
+/** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
+function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
+  try {
+    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);
+    if (content.isMissing) return EMPTY_TABLE;
+    throw new Error(content.reason);
+  } catch (error) {
+    throw new Error(`Cannot read ${path}: ${(error as Error).message}`);
+  }
+}

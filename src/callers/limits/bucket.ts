@@ -1,0 +1,36 @@
+// A token bucket, and the key of the caller that it belongs to. With a rate of 100 requests in 60 seconds, a bucket
+// gains 100 tokens in 60 seconds, and holds at most `burst` tokens. A request takes one token. The number of tokens can
+// be negative. The caller then has a debt, and has to wait for longer.
+import { hash } from '../../base/builtins.ts';
+import type { Rate } from '../../base/rate.ts';
+
+export interface Bucket {
+  tokens: number;
+  /** When `tokens` was computed, in milliseconds of a clock that never goes back. */
+  updatedAt: number;
+}
+
+/** Maximum number of callers whose tokens a process keeps. A caller takes some 300 bytes, so all take 30 MB at most. */
+export const MAX_CALLERS = 100_000;
+/** Maximum characters of a caller's key. The end of a longer key is replaced by a digest of the complete key. */
+const MAX_KEY_LENGTH = 200;
+/** Characters of a SHA-256 digest in base64url. */
+const DIGEST_LENGTH = 43;
+
+/** Returns the key of a caller, such as `credential shop` or `address 192.0.2.1`. */
+export function callerKey(kind: string, name: string): string {
+  const key = `${kind} ${name}`;
+  if (key.length <= MAX_KEY_LENGTH) return key;
+  return key.slice(0, MAX_KEY_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
+}
+
+export function fullBucket({ burst }: Rate, now: number): Bucket {
+  return { tokens: burst, updatedAt: now };
+}
+
+/** Adds the tokens that the bucket has gained since `updatedAt`. */
+export function refill(bucket: Bucket, { count, seconds, burst }: Rate, now: number): void {
+  const gained = (Math.max(0, now - bucket.updatedAt) * count) / (seconds * 1000);
+  bucket.tokens = Math.min(burst, bucket.tokens + gained);
+  bucket.updatedAt = now;
+}

@@ -1,0 +1,93 @@
+// The supervisor's half of rate limiting: the ledger. It holds the tokens of each caller, and subtracts the tokens that
+// the workers report as spent. The ledger lives as long as the supervisor, so a reload of the controllers resets no
+// limit. Machines can share their rates in a database, the store (shared-rates.ts). Then the store counts the tokens of
+// all machines, and its replies replace the tokens of the ledger.
+import type { Rate } from '../../base/rate.ts';
+import { createBoundedMap } from './bounded-map.ts';
+import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
+import type { Balance, Spending } from './rate-limiter.ts';
+
+export interface Ledger {
+  /**
+   * Subtracts the tokens that a worker reports as spent.
+   *
+   * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the tokens of
+   *   the callers that have less than half of their burst
+   */
+  spend(spendings: readonly Spending[]): Balance[];
+  /**
+   * Replaces the tokens of a caller with the number that the store returned for all machines.
+   *
+   * @param spent the tokens that this machine has spent and the store has not counted yet, which are subtracted
+   */
+  replaceTokens(callerKey: string, tokens: number, spent: number): void;
+}
+
+interface Account extends Bucket {
+  rate: Rate;
+}
+
+export interface LedgerOptions {
+  /** A clock in milliseconds that never goes back. */
+  readonly now?: () => number;
+  /**
+   * Returns the number of machines among which each rate is divided. The number is 1 while the store counts for all
+   * machines, because each machine then enforces the whole rate.
+   */
+  readonly machineCount?: () => number;
+}
+
+/**
+ * The lowest number of tokens is -2 times the burst. The limit keeps a caller from waiting for hours after a count that
+ * was far too high.
+ */
+const MAX_DEBT = 2;
+/**
+ * Maximum balances in the reply to a new worker. The worker gets the balance of any further caller when it reports a
+ * request of that caller.
+ */
+const MAX_INITIAL_BALANCES = 1000;
+
+export function createLedger({ now = () => performance.now(), machineCount = () => 1 }: LedgerOptions = {}): Ledger {
+  const accounts = createBoundedMap<Account>(MAX_CALLERS);
+
+  function subtract([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
+    const rate = { count, seconds, burst };
+    const account = accounts.get(callerKey) ?? { rate, ...fullBucket(rate, time) };
+    accounts.set(callerKey, account);
+    account.rate = rate;
+    refill(account, machineShare(rate), time);
+    account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
+    return [callerKey, account.tokens, count, seconds, burst];
+  }
+
+  /** Returns the part of a rate that this machine enforces. */
+  function machineShare(rate: Rate): Rate {
+    const machines = machineCount();
+    return { ...rate, count: rate.count / machines, burst: Math.max(1, rate.burst / machines) };
+  }
+
+  function lowBalances(time: number): Balance[] {
+    const balances: Balance[] = [];
+    for (const [callerKey, account] of accounts.entries()) {
+      const { count, seconds, burst } = account.rate;
+      refill(account, machineShare(account.rate), time);
+      if (account.tokens < burst / 2) balances.push([callerKey, account.tokens, count, seconds, burst]);
+      if (balances.length >= MAX_INITIAL_BALANCES) break;
+    }
+    return balances;
+  }
+
+  return {
+    spend(spendings) {
+      const time = now();
+      return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => subtract(spending, time));
+    },
+    replaceTokens(callerKey, tokens, spent) {
+      const account = accounts.get(callerKey);
+      if (account === undefined) return;
+      account.tokens = tokens - spent;
+      account.updatedAt = now();
+    },
+  };
+}

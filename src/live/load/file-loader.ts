@@ -1,0 +1,112 @@
+// Loads the files of a folder into this process, one at a time:
+// 1. module-loader.ts imports the file. source-texts.ts keeps the text that runs.
+// 2. The caller (registry.ts) builds a group, or the rules of the service, from the module and the types in that text.
+// 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
+import { join } from 'node:path';
+import { fingerprint } from '../../base/fingerprint.ts';
+import { withTimeLimit } from '../../base/time.ts';
+import type { Reader } from '../../contract/reader.ts';
+import type { GroupLoad } from './group-load.ts';
+import { describeLoadError } from './load-error.ts';
+import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
+import { listControllers } from './naming.ts';
+import { HungLoad, isTransient } from './passing-failures.ts';
+import { SourceChanged } from './source-texts.ts';
+import { prepareTypeScript } from './typescript.ts';
+
+type Module = Readonly<Record<string, unknown>>;
+
+/** Builds the value of a file, such as a group, from its module. When it throws an error, the file does not load. */
+type Build<T> = (module: Module, reader: Reader, path: string) => T;
+
+export interface FileLoader {
+  /**
+   * Imports a file and passes its module to `build`. Both steps are repeated when the file changes during its import.
+   * The promise never rejects.
+   *
+   * @returns the outcome, and in `loaded` the value that `build` returned; without `loaded`, the file did not load
+   */
+  load<T>(group: string, file: string, build: Build<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
+  /** Returns why a file does not load, or undefined when it loads, is not loaded yet, or has changed since. */
+  brokenReason(file: string): string | undefined;
+  /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
+  skip(file: string, reason: string): void;
+  /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
+  release(): Promise<void>;
+  closure(): LoadedFile[];
+}
+
+export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
+  readonly dir: string;
+  /** Maximum milliseconds for the import of one file. */
+  readonly loadTimeout: number;
+}
+
+/** Maximum number of loads of a file whose source changes during its import. */
+const MAX_LOADS = 3;
+
+export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions): FileLoader {
+  const modules = createModuleLoader({ onFile });
+  /** By the name of a file. The fingerprint is from before the load: a file that has changed since is loaded again. */
+  const failures = new Map<string, { readonly reason: string; readonly earlierFingerprint: string }>();
+  /** By the real path of a file: how often an import of it was started. */
+  const importCounts = new Map<string, number>();
+  let reader: Promise<Reader> | undefined;
+  /** Imports the parser of types, which a process without controllers does not need. */
+  const getReader = () =>
+    (reader ??= import('../../contract/reader.ts').then(({ createReader }) => createReader(modules)));
+
+  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const importCount = importCounts.get(path) ?? 0;
+      importCounts.set(path, importCount + 1);
+      const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
+      const groupReader = await getReader();
+      try {
+        return build(module, groupReader);
+      } catch (error) {
+        if (!(error instanceof SourceChanged) || attempt === MAX_LOADS) throw error;
+      }
+    }
+  }
+
+  return {
+    async load(group, file, build) {
+      const path = join(dir, file);
+      const earlierFingerprint = fingerprint(path);
+      let realPath = path;
+      try {
+        realPath = modules.realPathOf(path);
+        const loaded = await importFile(realPath, (module, groupReader) => build(module, groupReader, realPath));
+        failures.delete(file);
+        return { load: { group, file, ok: true }, loaded };
+      } catch (error) {
+        const imported = modules.closure().map(({ path }) => path);
+        const { reason, dueTo, ...codeAndPlace } = await describeLoadError(error, realPath, imported);
+        if (dueTo !== undefined) modules.watch(dueTo);
+        // The cause of a transient error can be gone soon, so such a failure is not remembered.
+        if (!isTransient(error)) failures.set(file, { reason, earlierFingerprint });
+        const hung = error instanceof HungLoad;
+        return { load: { group, file, ok: false, error: reason, ...codeAndPlace, ...(hung ? { hung } : {}) } };
+      }
+    },
+    brokenReason(file) {
+      const failure = failures.get(file);
+      return failure?.earlierFingerprint === fingerprint(join(dir, file)) ? failure.reason : undefined;
+    },
+    skip(file, reason) {
+      failures.set(file, { reason, earlierFingerprint: fingerprint(join(dir, file)) });
+    },
+    async release() {
+      (await reader)?.release();
+    },
+    closure: modules.closure,
+  };
+}
+
+/** Loads what every load needs, while the worker waits for its order. A load reports the errors of this function. */
+export async function prepareLoad(dir: string): Promise<void> {
+  const files = [...listControllers(dir).values()];
+  if (files.length > 0) await import('../../contract/reader.ts');
+  if (files.some((file) => file.endsWith('.ts'))) await prepareTypeScript();
+}

@@ -1,0 +1,42 @@
+// The outcome of a load, as workers report it to the supervisor, and the log lines of a failed load.
+import type { LoadFailureFacts } from '../../base/events.ts';
+import type { LoadErrorCode } from '../../base/load-refusal.ts';
+import type { Log } from '../../base/log.ts';
+import { SERVICE } from '../../base/page-name.ts';
+
+export interface GroupLoad {
+  readonly group: string;
+  /** The name of the file, relative to the folder. */
+  readonly file: string;
+  readonly ok: boolean;
+  /** Set, as `error` is, when the file did not load. */
+  readonly code?: LoadErrorCode;
+  /** One line. */
+  readonly error?: string;
+  /** The place of the mistake: `file:line`, or only the file. */
+  readonly at?: string;
+  /** The column in the line of `at`, from 1. */
+  readonly column?: number | undefined;
+  /** The names of the operations; absent unless `GroupsOptions.reportsOperations` is true. */
+  readonly operationNames?: readonly string[];
+  /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */
+  readonly hints?: readonly string[];
+  /** Operations that nothing checks, because their source was not found: `created: its source is not followed`. */
+  readonly unchecked?: readonly string[];
+  /** The number of the group's tools for agents (MCP), when it has any. */
+  readonly tools?: number;
+  readonly hung?: boolean;
+  /** Whether subfolders hold groups. Only in the load of the service file. */
+  readonly folders?: boolean;
+  /** Whether the service file sets nothing: `defineService({})`. Only in the load of the service file. */
+  readonly isEmpty?: boolean;
+}
+
+export function logNotLoadable(log: Log, load: GroupLoad): void {
+  if (load.group === SERVICE) log.error('service-not-loadable', loadFailureFacts(load));
+  else log.error('group-not-loadable', loadFailureFacts(load));
+}
+
+export function loadFailureFacts({ group, file, code, error, at, column }: GroupLoad): LoadFailureFacts {
+  return { group, file, code, error, at, column };
+}

@@ -1,0 +1,91 @@
+// Finds the files that an import reads, in versions of Node before 22.15. They have no hooks (module-loader.ts), so
+// imports are found in the source texts, and files that `require` has loaded are found in its cache. An import that an
+// operation makes when it is called is not found.
+import { statSync } from 'node:fs';
+import module from 'node:module';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { fingerprint } from '../../base/fingerprint.ts';
+import { checkSource } from '../../base/source-file.ts';
+import type { ImportRecorder } from './module-loader.ts';
+import { provideOwnPackage } from './own-package.ts';
+import type { Resolutions } from './resolutions.ts';
+import type { SourceTexts } from './source-texts.ts';
+
+export function recordBySource(
+  record: (path: string) => void,
+  texts: SourceTexts,
+  resolutions: Resolutions,
+): ImportRecorder {
+  const { cache } = module.createRequire(import.meta.url);
+  /** The files that `require` had loaded before the first import, and those that are recorded since. */
+  let knownFiles: Set<string> | undefined;
+  return {
+    beforeImport(path, earlierAttempts) {
+      knownFiles ??= new Set(Object.keys(cache));
+      const seen = new Set<string>();
+      const pending = [path];
+      for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
+        if (seen.has(file)) continue;
+        seen.add(file);
+        record(file);
+        // A folder is not read. Node refuses its import, and load-advice.ts adds to the error what to write instead.
+        if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
+        checkSource(file);
+        const source = texts.readBeforeImport(file, file === path && earlierAttempts > 0);
+        provideOwnPackage(file, source);
+        if (file !== path) resolutions.recordManifests(file);
+        for (const imported of importsOf(file, source)) pending.push(realPathOr(imported, resolutions));
+      }
+    },
+    afterImport() {
+      for (const path of Object.keys(cache)) {
+        if (knownFiles?.has(path)) continue;
+        knownFiles?.add(path);
+        record(path);
+      }
+    },
+  };
+}
+
+/** The part of a regular expression that matches white space and comments. */
+const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
+/**
+ * Finds `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')` and `require('x')`, where x is a path, a
+ * file URL or a `#subpath`.
+ */
+const IMPORT = new RegExp(
+  `\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`,
+  'g',
+);
+
+/** Returns the files that a source imports. Packages are not followed. */
+function importsOf(file: string, source: string): string[] {
+  return Array.from(source.matchAll(IMPORT)).flatMap(([, , specifier = '']) => resolveImport(file, specifier));
+}
+
+/** Returns every file that an import can load, or the path of the specifier when there is no such file. */
+function resolveImport(from: string, specifier: string): string[] {
+  try {
+    if (specifier.startsWith('#')) return [module.createRequire(from).resolve(specifier)];
+    const path = specifier.startsWith('file:')
+      ? fileURLToPath(specifier)
+      : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
+    // For `./x.js`, Node loads `x.js`, but `tsx` loads `x.ts` if there is such a file.
+    const candidates = new Set([path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`]);
+    const files = [...candidates].filter((candidate) => fingerprint(candidate) !== 'absent');
+    return files.length > 0 ? files : [path];
+  } catch {
+    // The specifier is not valid. The import itself will fail with the reason.
+    return [];
+  }
+}
+
+/** Node imports the file behind a link, and resolves the imports of this file from its real path. */
+function realPathOr(path: string, resolutions: Resolutions): string {
+  try {
+    return resolutions.realPathOf(path);
+  } catch {
+    return path;
+  }
+}

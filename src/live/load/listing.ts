@@ -1,0 +1,60 @@
+// Lists the controllers of a folder for the process that serves them. While nothing changes, each further listing costs
+// one `stat` of the folder and of each folder in it. naming.ts has the rules of names.
+import type { Stats } from 'node:fs';
+import { join } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { SERVICE } from '../../base/page-name.ts';
+import { listControllers, listFolders } from './naming.ts';
+
+/**
+ * Maximum milliseconds between two steps of a file system's clock. Two changes within one step leave the same times, so
+ * a folder that has just changed is listed again.
+ */
+const CLOCK_STEP_MS = 100;
+
+/** @returns a function that returns the current names of the files, by group */
+export function createListing(dir: string, log: Log): () => ReadonlyMap<string, string> {
+  let listing: ReadonlyMap<string, string> = new Map();
+  let folders: readonly string[] = [];
+  /** The controllers folder comes first, then `folders`. */
+  let folderStats: readonly (Stats | undefined)[] = [];
+  let changedAt = 0;
+  /**
+   * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
+   * turn began, so one examination finds every file that existed when they were sent, even in a flood of unknown names.
+   */
+  let isExaminedThisTurn = false;
+
+  return () => {
+    refresh();
+    return listing;
+  };
+
+  function refresh(): void {
+    if (isExaminedThisTurn) return;
+    isExaminedThisTurn = true;
+    setImmediate(() => {
+      isExaminedThisTurn = false;
+    });
+    const earlierStats = folderStats;
+    folderStats = [dir, ...folders.map((name) => join(dir, name))].map(statOf);
+    if (!folderStats.every((stat, i) => isSameFolder(earlierStats[i], stat))) changedAt = performance.now();
+    else if (performance.now() - changedAt > CLOCK_STEP_MS) return;
+    try {
+      // A new subfolder has no entry in `folderStats` yet, so the next call lists everything once more.
+      listing = listControllers(dir);
+      folders = listing.has(SERVICE) ? listFolders(dir) : [];
+    } catch (error) {
+      // The folder is missing or unreadable. Loaded groups still serve, and no new group is found.
+      log.debug('folder-unreadable', describeError(error));
+      listing = new Map();
+    }
+  }
+}
+
+/** Compares numbers, because to make a fingerprint as a text would cost more than the `stat` itself. */
+function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
+}

@@ -1,0 +1,56 @@
+// Adds to an error of Node what to write instead. There is such advice for three mistakes:
+// - an import without its extension
+// - an import of a type as a value
+// - TypeScript that is more than types, such as `enum`, so that Node cannot remove it
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { readSourceOrEmpty } from '../../base/source-file.ts';
+
+const INDEX_FILES = ['index.ts', 'index.mjs', 'index.js'];
+/** The keys are the words of the message "TypeScript enum is not supported in strip-only mode" of Node. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  enum: "write a union of literals: type State = 'open' | 'paid'",
+  'parameter property': 'declare the field and set it in the constructor',
+  'namespace declaration': 'write a module of its own, and import it',
+  'import equals declaration': "write import name from 'module'",
+  'export assignment': 'write export default',
+};
+
+/** @param file the file that the mistake is in */
+export function withAdvice(reason: string, file: string): string {
+  const advice = adviceOnImport(reason, file) ?? adviceOnType(reason, file) ?? adviceOnSyntax(reason);
+  return advice === undefined ? reason : `${reason}; ${advice}`;
+}
+
+function adviceOnSyntax(reason: string): string | undefined {
+  const [, kind = ''] = /TypeScript (.+?) is not supported in strip-only mode/.exec(reason) ?? [];
+  return REMEDIES[kind];
+}
+
+/** Finds the file that an import of `./helper`, `./helper.js` or `./folder` probably means. */
+function adviceOnImport(reason: string, file: string): string | undefined {
+  const [, path] = /Cannot find module '([^']+)'|Directory import '([^']+)'/.exec(reason)?.filter(Boolean) ?? [];
+  if (path === undefined || !/^(?:\/|[A-Za-z]:\\)/.test(path)) return undefined;
+  const stem = path.replace(/\.[cm]?js$/, '');
+  const candidates = [`${stem}.ts`, `${stem}.mjs`, `${stem}.js`, ...INDEX_FILES.map((name) => join(path, name))];
+  const target = candidates.find((candidate) => candidate !== path && isFile(candidate));
+  if (target === undefined) return undefined;
+  const specifier = relative(realpathSync(dirname(file)), target).replaceAll('\\', '/');
+  return `write the whole name: '${specifier.startsWith('.') ? '' : './'}${specifier}'`;
+}
+
+function isFile(path: string): boolean {
+  // For a circle of links, `existsSync` returns false, but `statSync` throws.
+  return existsSync(path) && statSync(path).isFile();
+}
+
+function adviceOnType(reason: string, file: string): string | undefined {
+  const [, specifier = '', name = ''] =
+    /module '([^']+)' does not provide an export named '([^']+)'/.exec(reason) ?? [];
+  if (name === '') return undefined;
+  const cure = `write import { type ${name} } from '${specifier}'`;
+  if (!specifier.startsWith('.')) return `if ${name} is a type, ${cure}`;
+  const path = resolve(dirname(file), specifier);
+  const isType = existsSync(path) && new RegExp(`\\b(?:interface|type)\\s+${name}\\b`).test(readSourceOrEmpty(path));
+  return isType ? `${name} is a type: ${cure}` : undefined;
+}

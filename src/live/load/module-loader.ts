@@ -1,0 +1,164 @@
+// Imports a controller file into this process and records its import closure: every file that Node has read for the
+// import, and every file that Node has looked for and not found. The supervisor process watches these files. A process
+// does not import a file again that it has loaded. For a change, the supervisor starts a new process (docs/LIVE.md).
+import module from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fingerprint } from '../../base/fingerprint.ts';
+import { checkSource } from '../../base/source-file.ts';
+import type { ImportedFiles } from '../../contract/source/files.ts';
+import { isOwnFile } from '../../own-files.ts';
+import { recordBySource } from './import-scan.ts';
+import { ownUrl } from './own-package.ts';
+import { createResolutions, type Resolutions } from './resolutions.ts';
+import { createSourceTexts, isAuthorsSource, type SourceTexts } from './source-texts.ts';
+import { enableTypeScript } from './typescript.ts';
+
+/** One file of an import closure, with its fingerprint from before Node read it, or `absent`. */
+export interface LoadedFile {
+  readonly path: string;
+  readonly fingerprint: string;
+  /** Whether the path is a symbolic link that has led to a file of the closure. `fingerprint` is then its real path. */
+  readonly link?: true;
+}
+
+export interface ModuleLoader extends ImportedFiles {
+  /**
+   * @param path an absolute path without symbolic links. If a link were imported, and then led to another file, Node
+   *   would still return the old file
+   * @param earlierAttempts how many imports of this path have failed in this process
+   */
+  load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Returns the real path of a file, and adds the symbolic links on the way to the closure. @throws Error no file */
+  realPathOf(path: string): string;
+  /** Returns every file that imports have read so far, or have looked for and not found. */
+  closure(): LoadedFile[];
+}
+
+export interface ModuleLoaderOptions {
+  /**
+   * Called with each file that is added to the import closure, or that has changed since it was added. An operation can
+   * import a file when it is called, so the call can come long after the load.
+   */
+  readonly onFile?: ((file: LoadedFile) => void) | undefined;
+}
+
+/** Records the files that an import reads: by hooks, or in versions of Node without hooks, by import-scan.ts. */
+export interface ImportRecorder {
+  beforeImport(path: string, earlierAttempts: number): void;
+  afterImport(): void;
+}
+
+export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
+  const fingerprints = new Map<string, string>();
+  const record = (path: string): void => {
+    const currentFingerprint = fingerprint(path);
+    // A change of Gatefold's own code must not start new workers, so these files are not recorded.
+    if (isOwnFile(path) || fingerprints.get(path) === currentFingerprint) return;
+    fingerprints.set(path, currentFingerprint);
+    onFile?.({ path, fingerprint: currentFingerprint });
+  };
+  const texts = createSourceTexts();
+  const resolved = new Map<string, string>();
+  const resolutions = createResolutions(record, onFile);
+  const recorder: ImportRecorder =
+    typeof module.registerHooks === 'function'
+      ? recordByHooks({ record, texts, resolved, resolutions })
+      : recordBySource(record, texts, resolutions);
+  let typescriptReady: Promise<void> | undefined;
+  return {
+    async load(path, earlierAttempts) {
+      if (/\.m?ts$/.test(path)) {
+        typescriptReady ??= enableTypeScript(record);
+        await typescriptReady;
+      }
+      // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
+      const url = pathToFileURL(path).href + (earlierAttempts === 0 ? '' : `?attempt=${earlierAttempts}`);
+      try {
+        resolutions.recordManifests(path);
+        recorder.beforeImport(path, earlierAttempts);
+        return await import(url);
+      } catch (error) {
+        // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
+        if (!fingerprints.has(path)) record(path);
+        throw error;
+      } finally {
+        recorder.afterImport();
+      }
+    },
+    // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
+    // change, which the supervisor would then not notice.
+    watch(path) {
+      if (!texts.isImported(path)) record(path);
+    },
+    textOf: texts.textOf,
+    imported: texts.imported,
+    resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
+    realPathOf: resolutions.realPathOf,
+    closure: () => [
+      ...Array.from(fingerprints, ([path, recorded]) => ({ path, fingerprint: recorded })),
+      ...resolutions.links(),
+    ],
+  };
+}
+
+interface RecorderParts {
+  readonly record: (path: string) => void;
+  readonly texts: SourceTexts;
+  /**
+   * The file that Node has found for an import by another name than a path. The key is the importing file and the
+   * specifier: `/x/AController.ts\n#helper`. Files in node_modules are left out.
+   */
+  readonly resolved: Map<string, string>;
+  readonly resolutions: Resolutions;
+}
+
+/** For Node 22.15 and later, which call hooks for each module. */
+function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts): ImportRecorder {
+  module.registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const { parentURL } = context;
+      const from = parentURL?.startsWith('file:') === true ? fileURLToPath(parentURL) : undefined;
+      try {
+        const next = nextResolve(specifier, context);
+        const isOwnAlias =
+          from !== undefined &&
+          !specifier.startsWith('.') &&
+          next.url.startsWith('file:') &&
+          !next.url.includes('/node_modules/');
+        if (isOwnAlias) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
+        if (from !== undefined && next.url.startsWith('file:'))
+          resolutions.record(from, specifier, fileURLToPath(next.url));
+        return next;
+      } catch (error) {
+        const missing = missingUrl(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
+        if (missing.startsWith('file:')) record(fileURLToPath(missing));
+        const url = ownUrl(specifier, error);
+        if (url === undefined) throw error;
+        return { url, shortCircuit: true };
+      }
+    },
+    load(url, context, nextLoad) {
+      if (!url.startsWith('file:')) return nextLoad(url, context);
+      const path = fileURLToPath(url);
+      record(path);
+      // `keepTextOf` itself checks the files of authors.
+      if (!isAuthorsSource(path)) checkSource(path);
+      return texts.keepTextOf(path, () => nextLoad(url, context));
+    },
+  });
+  return { beforeImport() {}, afterImport() {} };
+}
+
+/** Returns the URL of the file that Node has not found. Not every error has it. */
+function missingUrl(error: unknown): string | undefined {
+  const { url } = Object(error) as { url?: unknown };
+  return typeof url === 'string' ? url : undefined;
+}
+
+function resolvePackage(from: string, specifier: string): string | undefined {
+  try {
+    return specifier.startsWith('file:') ? fileURLToPath(specifier) : module.createRequire(from).resolve(specifier);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,111 @@
+// The rules for the names of files in the controllers folder: `OrderController.ts` is the group `Order`, and
+// `v2/OrderController.ts` is `v2/Order`. This file does not read the service file. Its `folders: true` decides whether
+// subfolders serve.
+import { type Dirent, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { groupNameOf, SERVICE, urlNameOf } from '../../base/page-name.ts';
+
+const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
+const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
+const SERVICE_FILE = /^service\.(ts|mts|mjs|js)$/;
+/** When a group has several files, the file with the earlier extension is used. */
+const EXTENSIONS = ['ts', 'mts', 'mjs', 'js'];
+
+export function isServiceFileName(name: string): boolean {
+  return SERVICE_FILE.test(name);
+}
+
+/**
+ * Parses the name of a file, relative to the controllers folder: `v2/TestController.ts` → `v2/Test` and `ts`. Returns
+ * undefined when the file is neither a controller nor the service file.
+ */
+export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
+  const [, serviceExtension] = SERVICE_FILE.exec(name) ?? [];
+  if (serviceExtension !== undefined) return { group: SERVICE, extension: serviceExtension };
+  const [, group, extension] = CONTROLLER_FILE.exec(name) ?? [];
+  return group === undefined || extension === undefined ? undefined : { group, extension };
+}
+
+/**
+ * Returns the file name of every controller in `dir`, by group. A name from a URL is only compared with these names,
+ * and never joined into a path. So neither `..` nor a disk that ignores letter case can lead to another file.
+ *
+ * @param folders the names of the subfolders to list as well. The default is all of them if there is a service file.
+ *   The caller may not know whether the service file has `folders: true`, because only workers load that file
+ * @throws the error of `readdir` for `dir`: ENOENT, ENOTDIR, EACCES
+ */
+export function listControllers(dir: string, folders?: readonly string[]): Map<string, string> {
+  const files = new Map<string, string>();
+  addControllers(dir, '', files);
+  for (const folder of folders ?? (files.has(SERVICE) ? listFolders(dir) : [])) {
+    // A controller with the name of the folder (`V2Controller.ts` beside `v2/`) serves the URLs below that name, so the
+    // folder is not listed.
+    if (files.has(groupNameOf(folder) ?? '')) continue;
+    try {
+      addControllers(dir, `${folder}/`, files);
+    } catch {
+      // The folder no longer exists, or this user is not allowed to read it.
+    }
+  }
+  return files;
+}
+
+function addControllers(dir: string, prefix: string, files: Map<string, string>): void {
+  const folder = join(dir, prefix);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const name = prefix + entry.name;
+    const parsed = parseFileName(name);
+    if (parsed === undefined) continue;
+    const { group, extension } = parsed;
+    // The service file is listed even if it is a folder or a broken link. Its load then fails. If it were left out, the
+    // server would answer requests without its protections.
+    if (group !== SERVICE && !isFile(folder, entry)) continue;
+    const currentFile = files.get(group);
+    if (
+      currentFile === undefined ||
+      EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(currentFile.slice(currentFile.lastIndexOf('.') + 1))
+    ) {
+      files.set(group, name);
+    }
+  }
+}
+
+/**
+ * Returns the folders in `dir` whose names are valid for folders of controllers. Links are not followed.
+ *
+ * @throws the error of `readdir`
+ */
+export function listFolders(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() && FOLDER_NAME.test(entry.name) ? [entry.name] : [],
+  );
+}
+
+/** @param loads the loads of one worker, of which only that of the service file can have `folders` */
+export function allowsFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
+  return Array.from(loads).some(({ folders }) => folders === true);
+}
+
+/**
+ * Returns the file of a group outside of folders whose operations have the same ids in the OpenAPI document. Example:
+ * the ids of `v2/Order` and of `V2_orderController.ts` begin with `v2_order`.
+ *
+ * @param listing every controller by its group
+ */
+export function findTwin(group: string, listing: ReadonlyMap<string, string>): string | undefined {
+  return group.includes('/') ? listing.get(groupNameOf(urlNameOf(group).replace('/', '_')) ?? '') : undefined;
+}
+
+/** Says whether an entry is a file, or a link to a file. Links count, because mounted volumes consist of links. */
+function isFile(dir: string, entry: Dirent): boolean {
+  if (entry.isFile()) return true;
+  if (!entry.isSymbolicLink()) return false;
+  try {
+    return statSync(join(dir, entry.name)).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The bit in the mode of a file that lets every user of the machine change the code of the service. */
+export const WRITABLE_BY_EVERYONE = 0o002;

@@ -1,0 +1,282 @@
+// The groups of one process, by their name in URLs: `order` for `Order`. A loaded group is found in a Map. For another
+// name, the folder is examined (one `stat` when the folder has not changed), and a new file is imported. A loaded file
+// is never imported again: for a changed file, the supervisor starts new workers.
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import { LoadRefusal } from '../../base/load-refusal.ts';
+import type { Log } from '../../base/log.ts';
+import { groupNameOf, SERVICE, urlNameOf } from '../../base/page-name.ts';
+import { type ReportMismatch, withContract } from '../../groups/group-contract.ts';
+import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
+import { createService, type LoadedService } from '../../groups/service-file.ts';
+import { applyService, refuseUserWithoutService } from '../../groups/service-rules.ts';
+import { checkTools, toolsOf } from '../../groups/tools.ts';
+import { closeService, disposeOf } from './disposal.ts';
+import { createFileLoader } from './file-loader.ts';
+import type { GroupLoad } from './group-load.ts';
+import { hintsOf } from './hints.ts';
+import { createListing } from './listing.ts';
+import type { LoadedFile } from './module-loader.ts';
+import { findTwin, parseFileName } from './naming.ts';
+import {
+  createNewGroups,
+  type GroupOutcome,
+  type NewGroups,
+  type NewGroupsOptions,
+  notLoadable,
+} from './new-groups.ts';
+import { createStrays, type Stray } from './stray-service.ts';
+
+export interface LoadAllOptions {
+  /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
+  readonly files?: readonly string[];
+  /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
+  readonly skip: ReadonlyMap<string, string>;
+  /** Whether a folder without a service file counts as one with a broken service file. Default: no. */
+  readonly needsService?: boolean;
+  readonly onLoading: (file: string) => void;
+}
+
+export type ServiceState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'loaded'; readonly service: LoadedService }
+  /** The file exists but does not load. Its rules are unknown, so no request may be answered. */
+  | { readonly kind: 'broken' };
+
+export interface Location {
+  readonly groupInUrl: string;
+  /** The path segments after the group. */
+  readonly slugs: readonly string[];
+}
+
+export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
+  /**
+   * Returns the group that a URL names, or undefined when there is none. Returns a promise only when a new file has to
+   * be imported.
+   *
+   * @throws HttpError GROUP_NOT_LOADABLE
+   */
+  find(groupInUrl: string): Group | undefined | Promise<Group | undefined>;
+  /**
+   * Finds the group of a path whose first segment is a folder of controllers. Example: `v2` with the slugs `order` and
+   * `7` is the group `v2/order` with the slug `7`. Returns undefined when there is no such folder, or when a group has
+   * the name of the folder.
+   */
+  locate(firstSegment: string, slugs: readonly string[]): Location | undefined;
+  /**
+   * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
+   */
+  loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
+  /** Prevents the import of a file until it changes. For a file whose import has ended another process. */
+  skip(file: string, reason: string): void;
+  /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
+  all(): Promise<readonly Group[]>;
+  /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
+  dispose(): Promise<void>;
+  closure(): LoadedFile[];
+}
+
+export interface GroupsOptions extends Pick<NewGroupsOptions, 'admit' | 'onImporting'> {
+  readonly dir: string;
+  readonly log: Log;
+  /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
+  readonly loadTimeout?: number;
+  /**
+   * Called with each file that is added to the import closure (module-loader.ts), or that has changed since it was
+   * added. An operation can import a file when it is called, so the call can come long after the load.
+   */
+  readonly onFile?: ((file: LoadedFile) => void) | undefined;
+  /** Called once by `loadAll`, after the service file and before the first controller. */
+  readonly onService?: ((state: ServiceState) => void) | undefined;
+  /** Reports results that differ from their types. When it is undefined, results are not checked. */
+  readonly onMismatch?: ReportMismatch | undefined;
+  /** Whether `GroupLoad.operationNames` is set. Default: no. */
+  readonly reportsOperations?: boolean;
+}
+
+const SERVICE_IS_GONE =
+  'the service has had a service file, and it is gone: put it back; to serve without rules, write defineService({}) into it once, or start with --without-service-file';
+export function createGroups({
+  dir,
+  log,
+  loadTimeout = 10_000,
+  admit,
+  onImporting,
+  onFile,
+  onService,
+  onMismatch,
+  reportsOperations = false,
+}: GroupsOptions): Groups {
+  const files = createFileLoader({ dir, loadTimeout, onFile });
+  /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
+  const groupsByUrl = new Map<string, Group>();
+  /** By the name of a tool: the name of its group. */
+  const toolOwners = new Map<string, string>();
+  let serviceState: ServiceState = { kind: 'none' };
+  const listing = createListing(dir, log);
+  const newGroups = createNewGroups({
+    ...{ dir, log, admit, onImporting, brokenReason: files.brokenReason, loadOne, publish, findStray },
+    fileOf: (group) => (isServed(group) ? listing().get(group) : undefined),
+    published: (group) => groupsByUrl.get(group),
+  });
+  const strays = createStrays(dir);
+  let importedByService: ReadonlySet<string> = new Set();
+  const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
+  /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
+  const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
+
+  function locate(firstSegment: string, slugs: readonly string[]): Location | undefined {
+    if (!hasFolders() || slugs.length === 0 || groupsByUrl.has(firstSegment)) return undefined;
+    const location = { groupInUrl: `${firstSegment}/${slugs[0]}`, slugs: slugs.slice(1) };
+    if (groupsByUrl.has(location.groupInUrl)) return location;
+    return Array.from(listing().keys()).some((group) => group.startsWith(`${firstSegment}/`)) ? location : undefined;
+  }
+
+  const find: Groups['find'] = (groupInUrl) => groupsByUrl.get(groupInUrl) ?? findNew(groupInUrl);
+
+  function findNew(groupInUrl: string): Group | undefined | Promise<Group | undefined> {
+    const group = groupNameOf(groupInUrl);
+    if (group === undefined || !isServed(group)) return undefined;
+    const file = listing().get(group);
+    if (file === undefined) return undefined;
+    const reason = files.brokenReason(file);
+    if (reason !== undefined) throw notLoadable(file, reason);
+    return newGroups.find(group);
+  }
+
+  async function loadOne(group: string, file: string): Promise<GroupOutcome> {
+    const { load, loaded } = await files.load(group, file, (module, reader, path) => {
+      refuseTwin(group);
+      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
+      const classNames = exported.levels.map(({ className }) => className);
+      const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
+      const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
+      checkTools(created, toolOwners, path);
+      if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
+      // With a broken service file no request is answered, so no operation is refused here.
+      if (serviceState.kind === 'none') refuseUserWithoutService(created, path);
+      return created;
+    });
+    if (loaded === undefined) return { load };
+    const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+    return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
+  }
+
+  function refuseTwin(group: string): void {
+    const twin = findTwin(group, listing());
+    if (twin !== undefined)
+      throw new LoadRefusal(
+        'INVALID_EXPORT',
+        `its operations would have the ids of those in ${twin}: rename one of the two`,
+      );
+  }
+
+  function publish(group: Group): Group {
+    for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
+    groupsByUrl.set(group.name, group);
+    groupsByUrl.set(urlNameOf(group.name), group);
+    return group;
+  }
+
+  async function loadService(file: string): Promise<GroupLoad> {
+    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) =>
+      createService(path, module, () => reader.readErrorBody(path)),
+    );
+    if (loaded === undefined) return load;
+    serviceState = { kind: 'loaded', service: loaded };
+    importedByService = new Set(files.closure().map(({ path }) => path));
+    return { ...load, folders: loaded.folders, isEmpty: loaded.isEmpty };
+  }
+
+  async function loadAll({
+    files: fileNames,
+    skip,
+    needsService = false,
+    onLoading,
+  }: LoadAllOptions): Promise<GroupLoad[]> {
+    const loads: GroupLoad[] = [];
+    const names = [...(fileNames ?? listing().values())];
+    const load = async (group: string, file: string): Promise<GroupLoad> => {
+      const reason = skip.get(file);
+      if (reason !== undefined) {
+        files.skip(file, reason);
+        return { group, file, ok: false, code: 'LOAD_CRASHED', error: reason };
+      }
+      onLoading(file);
+      if (group === SERVICE) return loadService(file);
+      const { load: outcome, loaded } = await loadOne(group, file);
+      if (loaded !== undefined) publish(loaded);
+      return outcome;
+    };
+    const isService = (file: string) => parseFileName(file)?.group === SERVICE;
+    const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
+    if (serviceFile !== undefined) {
+      serviceState = { kind: 'broken' };
+      loads.push(await load(SERVICE, serviceFile));
+    } else if (needsService) {
+      serviceState = { kind: 'broken' };
+      loads.push(refuseService('service.ts', SERVICE_IS_GONE));
+    }
+    // The imports of a service file that does not load are unknown.
+    const stray = serviceFile !== undefined && serviceState.kind === 'broken' ? undefined : await findStray();
+    if (stray !== undefined) {
+      serviceState = { kind: 'broken' };
+      loads.splice(0, loads.length, refuseService(stray.file, stray.reason));
+    }
+    onService?.(serviceState);
+    for (const file of names) {
+      const group = parseFileName(file)?.group;
+      if (group === undefined || !isServed(group)) continue;
+      const outcome = await load(group, file);
+      if (outcome.ok || !isGone(join(dir, file))) loads.push(outcome);
+    }
+    await files.release();
+    return loads;
+  }
+
+  /** Only files that the service file imports may use `defineService`, too. */
+  function findStray(): Promise<Stray | undefined> {
+    return strays.find(listing().get(SERVICE), importedByService);
+  }
+
+  async function all(): Promise<readonly Group[]> {
+    const names = [...listing().keys()].filter(isServed).sort();
+    const results = await Promise.allSettled(names.map(async (name) => find(name)));
+    return results.flatMap((result) =>
+      result.status === 'fulfilled' && result.value !== undefined ? [result.value] : [],
+    );
+  }
+
+  return {
+    find,
+    locate,
+    loadAll,
+    importNew: newGroups.importNew,
+    publishNew: newGroups.publishNew,
+    all,
+    skip: files.skip,
+    async dispose() {
+      await disposeOf(new Set(groupsByUrl.values()), log);
+      if (serviceState.kind === 'loaded' && serviceState.service.close !== undefined)
+        await closeService(serviceState.service.close, log);
+    },
+    closure: files.closure,
+  };
+}
+
+const refuseService = (file: string, error: string): GroupLoad => ({
+  group: SERVICE,
+  file,
+  ok: false,
+  code: 'INVALID_SERVICE_FILE',
+  error,
+});
+
+/** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
+function isGone(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,138 @@
+// Records how an import finds its file: by symbolic links, and by each package.json that Node reads on the way. When
+// one of them changes, the same import leads to other code, although no imported file has changed. So they are parts
+// of the import closure (module-loader.ts).
+import { readFileSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { fingerprint } from '../../base/fingerprint.ts';
+import { isOwnFile } from '../../own-files.ts';
+import type { LoadedFile } from './module-loader.ts';
+
+export interface Resolutions {
+  /** Records what has led from an importing file to the imported file. */
+  record(importer: string, specifier: string, imported: string): void;
+  /** Records each package.json that decides how Node loads a file and resolves its imports. */
+  recordManifests(path: string): void;
+  /** See ModuleLoader. */
+  realPathOf(path: string): string;
+  links(): LoadedFile[];
+}
+
+/** Replaces the real path behind a link that has led to two files. Equals no path, so the link has changed. */
+const MIXED = 'mixed';
+
+/** @param recordFile adds a file, or a path without a file, to the closure */
+export function createResolutions(
+  recordFile: (path: string) => void,
+  onFile: ((file: LoadedFile) => void) | undefined,
+): Resolutions {
+  /** By the path of a link: the real path behind it. */
+  const links = new Map<string, string>();
+  /** The folders whose package.json is recorded. */
+  const folders = new Set<string>();
+
+  function realPathOf(path: string): string {
+    const realPath = realpathSync.native(path);
+    if (realPath !== path) recordLink(...shorten(path, realPath));
+    return realPath;
+  }
+
+  function recordLink(path: string, realPath: string): void {
+    const earlier = links.get(path);
+    const target = earlier === undefined || earlier === realPath ? realPath : MIXED;
+    if (earlier === target) return;
+    links.set(path, target);
+    onFile?.({ path, fingerprint: target, link: true });
+  }
+
+  function record(importer: string, specifier: string, imported: string): void {
+    if (isPackageFile(importer) || isOwnFile(importer) || isOwnFile(imported)) return;
+    recordManifests(imported);
+    if (/^(?:\.{1,2}\/|\/|file:)/.test(specifier)) {
+      const text = specifier.replace(/[?#].*$/, '');
+      recordWay(text.startsWith('file:') ? fileURLToPath(text) : resolve(dirname(importer), decode(text)));
+    } else if (!specifier.startsWith('#')) recordPackage(importer, specifier);
+  }
+
+  /** Records the links on the way to a path. Where a path lacks the extension of its file, the folder has the links. */
+  function recordWay(path: string): void {
+    for (const place of [path, dirname(path)]) {
+      try {
+        realPathOf(place);
+        return;
+      } catch {
+        // There is no such file.
+      }
+    }
+  }
+
+  /** A package manager makes packages links, and replaces them. */
+  function recordPackage(importer: string, specifier: string): void {
+    const [name = ''] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
+    for (const folder of foldersAbove(importer)) {
+      const path = join(folder, 'node_modules', name);
+      if (fingerprint(path) === 'absent') continue;
+      return recordWay(path);
+    }
+  }
+
+  function recordManifests(path: string): void {
+    for (const folder of foldersAbove(path)) {
+      const manifest = join(folder, 'package.json');
+      const isKnown = folders.has(folder);
+      folders.add(folder);
+      if (!isKnown) recordFile(manifest);
+      if (fingerprint(manifest) === 'absent') continue;
+      if (!isKnown && !isPackageFile(manifest)) recordTargets(manifest);
+      return;
+    }
+  }
+
+  /** Records the links on the way to the targets of `imports` and `exports`, up to the first `*`. */
+  function recordTargets(manifest: string): void {
+    let text = '';
+    try {
+      const { imports, exports } = Object(JSON.parse(readFileSync(manifest, 'utf8'))) as Record<string, unknown>;
+      text = JSON.stringify([imports, exports]);
+    } catch {
+      // Node gives the reason when it reads the file.
+    }
+    for (const [, target = ''] of text.matchAll(/"(\.\/[^"*]*)/g)) recordWay(resolve(dirname(manifest), target));
+  }
+
+  return {
+    record,
+    recordManifests,
+    realPathOf,
+    links: () => Array.from(links, ([path, target]) => ({ path, fingerprint: target, link: true as const })),
+  };
+}
+
+/** Removes the end that both paths share, if the rest is the link. So a linked folder is one link for all its files. */
+function shorten(path: string, realPath: string): [path: string, realPath: string] {
+  const [parts, realParts] = [path.split(sep), realPath.split(sep)];
+  while (parts.length > 2 && realParts.length > 2 && parts.at(-1) === realParts.at(-1)) {
+    parts.pop();
+    realParts.pop();
+  }
+  const [short, realShort] = [parts.join(sep), realParts.join(sep)];
+  return realpathSync.native(short) === realShort ? [short, realShort] : [path, realPath];
+}
+
+function* foldersAbove(path: string): Generator<string> {
+  for (let folder = dirname(path), previous = ''; folder !== previous; previous = folder, folder = dirname(folder)) {
+    yield folder;
+  }
+}
+
+function isPackageFile(path: string): boolean {
+  return /[\\/]node_modules[\\/]/.test(path);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

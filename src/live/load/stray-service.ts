@@ -1,0 +1,140 @@
+// Finds rules that nothing applies: a file of the controllers folder that uses `defineService`, but has another name
+// than a service file, or a second file with the name of a service file. `services.ts` or `ServiceController.ts` would
+// protect nothing, and its author would not notice. Such a file counts as a broken service file. A file that the
+// service file imports is a part of it.
+import { readdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { fingerprint } from '../../base/fingerprint.ts';
+import { readSourceOrEmpty } from '../../base/source-file.ts';
+import type { Token } from '../../contract/source/tokens.ts';
+import { isServiceFileName, parseFileName } from './naming.ts';
+
+export interface Stray {
+  readonly file: string;
+  readonly reason: string;
+}
+
+export interface Strays {
+  /**
+   * Returns the first such file.
+   *
+   * @param serviceFile the name of the service file
+   * @param imported the real paths that the service file has imported
+   */
+  find(serviceFile: string | undefined, imported: ReadonlySet<string>): Promise<Stray | undefined>;
+}
+
+const OTHER_NAME =
+  'it uses defineService, but only service.ts, .mts, .mjs or .js sets rules: rename it, or import it in the service file';
+const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
+const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
+/** Matches files that nobody loads: tests, and declarations of types. */
+const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
+
+export function createStrays(dir: string): Strays {
+  const usesDefineService = rememberByFile(isDefinition);
+
+  return {
+    async find(serviceFile, imported) {
+      for (const name of listCodeFiles(dir)) {
+        const path = join(dir, name);
+        const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
+        if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
+        if (imported.has(realPathOf(path))) continue;
+        return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : OTHER_NAME };
+      }
+      return undefined;
+    },
+  };
+}
+
+function secondFileReason(second: string, serviceFile: string): string {
+  return `only ${serviceFile} sets rules, and ${second} is beside it: remove one of them, or import ${second} in ${serviceFile}`;
+}
+
+/**
+ * Creates a function that lists the files of a folder that may be strays, with their fingerprints, by path. Controllers
+ * and the service file are not listed: the folder's watch and its workers look at them anyway.
+ */
+export function createStrayListing(): (dir: string, serviceFile: string | undefined) => Map<string, string> {
+  const mayBeStray = rememberByFile(mentionsDefinition);
+  return (dir, serviceFile) => {
+    const strays = new Map<string, string>();
+    for (const name of listCodeFiles(dir)) {
+      const isSecond = isServiceFileName(name);
+      if (name === serviceFile || (!isSecond && parseFileName(name) !== undefined)) continue;
+      const path = join(dir, name);
+      const current = fingerprint(path);
+      if (isSecond || mayBeStray(path, current)) strays.set(path, current);
+    }
+    return strays;
+  };
+}
+
+/** Remembers what was found in the text of each file, until the fingerprint of the file changes. */
+function rememberByFile<T>(examine: (text: string) => T): (path: string, current: string) => T {
+  const known = new Map<string, { readonly fingerprint: string; readonly found: T }>();
+  return (path, current) => {
+    const earlier = known.get(path);
+    if (earlier?.fingerprint === current) return earlier.found;
+    const found = examine(readSourceOrEmpty(path));
+    known.set(path, { fingerprint: current, found });
+    return found;
+  };
+}
+
+function mentionsDefinition(text: string): boolean {
+  return text.includes('defineService') && text.includes('gatefold');
+}
+
+/**
+ * Whether a text imports `defineService` of Gatefold, or exports it again. A comment or a string that has the word does
+ * not count, and neither does the import of its type.
+ */
+async function isDefinition(text: string): Promise<boolean> {
+  if (!mentionsDefinition(text)) return false;
+  const { tokenize } = await import('../../contract/source/tokens.ts');
+  try {
+    const { tokens } = tokenize(text);
+    const imports = tokens.flatMap(({ value }, index) => (GATEFOLD.test(value) ? importedNames(tokens, index) : []));
+    return (
+      imports.includes('defineService') ||
+      (imports.includes('*') && tokens.some(({ value }) => value === 'defineService'))
+    );
+  } catch {
+    // A file that cannot be parsed is refused only if its import is plain to see.
+    return /^\s*(?:import|export|const|let|var)\b(?! type\b)[^;'"]*\bdefineService\b[^;'"]*['"]gatefold['"]/m.test(
+      text,
+    );
+  }
+}
+
+/** @param index of the token that names the module @returns the imported values: their names, or `*` */
+function importedNames(tokens: readonly Token[], index: number): readonly string[] {
+  const before = (distance: number) => tokens[index - distance]?.value;
+  if (before(1) === '(' && (before(2) === 'import' || before(2) === 'require'))
+    return before(3) === 'typeof' ? [] : ['*'];
+  if (before(1) !== 'from') return [];
+  const earlier = tokens.slice(0, index - 1).map(({ value }) => value);
+  const words = earlier.slice(Math.max(earlier.lastIndexOf('import'), earlier.lastIndexOf('export')) + 1);
+  if (words[0] === 'type' && words.length > 1 && words[1] !== ',') return [];
+  return words.filter((_, position) => words[position - 1] !== 'type');
+}
+
+/** Returns the names of the files of code, apart from those that nobody loads. */
+function listCodeFiles(dir: string): string[] {
+  try {
+    const names = readdirSync(dir).filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name));
+    return names.sort();
+  } catch {
+    return [];
+  }
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,129 @@
+// The group table has the groups of the generation that serves. A generation is one load of the whole folder by a new
+// set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
+// decide what follows from a difference.
+import { readdirSync } from 'node:fs';
+import { SERVICE } from '../../base/page-name.ts';
+import type { GroupLoad } from '../load/group-load.ts';
+import { allowsFolders, listControllers } from '../load/naming.ts';
+
+/** The outcome of loading each group, by the name of the group. Groups that did not load are included. */
+export type Groups = ReadonlyMap<string, GroupLoad>;
+
+export interface ServingGeneration {
+  /** The number of the generation, or 0 when no generation serves yet. */
+  readonly generation: number;
+  readonly groups: Groups;
+  readonly since: Date | undefined;
+}
+
+export interface GroupTable {
+  readonly current: ServingGeneration;
+  /** The number of the newest generation whose load has begun. */
+  readonly newest: number;
+  /** Returns the number of the generation that begins to load. */
+  beginGeneration(): number;
+  /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
+  addGroup(load: GroupLoad): void;
+  /** Records that the newest generation serves these groups from now on. */
+  replace(groups: readonly GroupLoad[]): void;
+}
+
+export function createGroupTable(): GroupTable {
+  let groups = new Map<string, GroupLoad>();
+  let current: ServingGeneration = { generation: 0, groups, since: undefined };
+  let newest = 0;
+
+  return {
+    get current() {
+      return current;
+    },
+    get newest() {
+      return newest;
+    },
+    beginGeneration: () => ++newest,
+    addGroup(load) {
+      if (groups.get(load.group)?.ok !== true) groups.set(load.group, load);
+    },
+    replace(loads) {
+      groups = new Map(loads.map((load) => [load.group, load]));
+      current = { generation: newest, groups, since: new Date() };
+    },
+  };
+}
+
+/** Returns the failed loads of groups that serve. */
+export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
+  return loads.filter(({ ok, group }) => !ok && serving.get(group)?.ok === true);
+}
+
+/** Whether a group that had failed has loaded, and no group that serves has failed. */
+export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
+  return (
+    findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
+  );
+}
+
+/** Returns the groups that serve and are not in `loads`, because the folder did not have them at that load. */
+export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
+  const loadedNames = new Set(loads.map(({ group }) => group));
+  return Array.from(serving.values()).filter(({ group, ok }) => ok && !loadedNames.has(group));
+}
+
+/** @param loads the groups that one worker has loaded; its service file says whether subfolders hold groups */
+export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: readonly GroupLoad[]): boolean {
+  if (groups.length === 0) return false;
+  const listing = listGroups(dir, allowsFolders(loads) ? undefined : []);
+  return groups.some(({ group }) => listing.has(group));
+}
+
+/** How a replacement differs from the workers that serve. */
+export type Difference =
+  /** A group that serves did not load. */
+  | 'group-lost'
+  /** A file has changed since the workers that serve imported it, so the replacement has imported other code. */
+  | 'other-code'
+  /** The workers that serve imported a new group while the replacement loaded. */
+  | 'group-added'
+  /** A group that serves is no longer in the folder. */
+  | 'group-removed';
+
+/**
+ * Compares the groups that a replacement has loaded with those that serve. `difference` is undefined when they are
+ * equal. `groups` has the groups that the replacement lacks.
+ *
+ * @param isSameCode whether the replacement has read the files that serve, and they are still in the folder
+ */
+export function compareWithServing(
+  serving: Groups,
+  groups: readonly GroupLoad[],
+  isSameCode: boolean,
+  dir: string,
+): { readonly difference: Difference | undefined; readonly groups: readonly GroupLoad[] } {
+  // A broken service file would answer every request with an error, also where no service file serves.
+  const brokenService = groups.filter(({ ok, group }) => !ok && group === SERVICE && serving.get(group)?.ok !== false);
+  const lostGroups = brokenService.length > 0 ? brokenService : findLostGroups(serving, groups);
+  if (lostGroups.length > 0) return { difference: 'group-lost', groups: lostGroups };
+  if (!isSameCode) return { difference: 'other-code', groups: [] };
+  const unseenGroups = findUnseenGroups(serving, groups);
+  if (unseenGroups.length === 0) return { difference: undefined, groups: [] };
+  const difference = isAnyInFolder(unseenGroups, dir, groups) ? 'group-added' : 'group-removed';
+  return { difference, groups: unseenGroups };
+}
+
+export function isReadable(dir: string): boolean {
+  try {
+    readdirSync(dir);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Like `listControllers`, but returns an empty map if the folder cannot be read. */
+export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
+  try {
+    return listControllers(dir, folders);
+  } catch {
+    return new Map();
+  }
+}

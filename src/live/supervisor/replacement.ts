@@ -1,0 +1,37 @@
+// One step of the supervisor: new workers replace workers that died, or that are faulty because something was thrown in
+// them. The new workers serve only if they loaded the same code and the same groups as the workers that serve.
+import { SERVICE } from '../../base/page-name.ts';
+import { compareWithServing } from './group-table.ts';
+import { listen, quitAll, type Service, type StepResult } from './service.ts';
+
+export async function replace(service: Service, count: number): Promise<StepResult> {
+  const { dir, log, pool, loader, table, quarantine, watch, mark, stopping } = service;
+  const quarantined = quarantine.releaseChanged();
+  const { generation, groups } = table.current;
+  // A replacement loads only the groups that serve. All workers import any other group together when a request for it
+  // comes. A file in the quarantine is listed so that the worker skips it, and the service file so that its rules hold.
+  const filesOfGeneration = () =>
+    Array.from(groups.values())
+      .filter(({ ok, group, file }) => ok || group === SERVICE || quarantined.has(file))
+      .map(({ file }) => file);
+  const outcome = await loader.load(generation, count, watch.takeSnapshot(), mark.isSet(), filesOfGeneration);
+  if (outcome.kind === 'aborted') return { kind: 'interrupted' };
+  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
+  const { workers } = outcome;
+  // Also when the last worker has died meanwhile: only a generation accepts other code. A file that changed and changed
+  // back shows only in the fingerprints that the new workers have read, and a new service file only in the folder.
+  const isSameCode = watch.hasSameFiles(outcome.files) && watch.changeSinceLoad() === undefined;
+  const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome.groups, isSameCode, dir);
+  if (difference !== undefined) {
+    quitAll(workers);
+    return { kind: 'differs', difference, groups: lacked };
+  }
+  const serving = pool.serving();
+  const error = await listen(service, workers);
+  if (stopping.aborted) return { kind: 'interrupted' };
+  if (error !== undefined) return { kind: 'failed', error };
+  for (const worker of serving.filter(({ isFaulty }) => isFaulty).slice(0, count)) worker.drain(service.drainTimeout);
+  log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
+  const hasNewQuarantine = quarantine.releaseChanged().size > quarantined.size;
+  return { kind: 'replaced', count: workers.length, hasNewQuarantine };
+}

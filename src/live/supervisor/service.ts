@@ -1,0 +1,94 @@
+// `Service` has the parts that every step of the supervisor uses. The steps are a generation (a load of the whole
+// folder by new workers), a replacement of lost workers, and a probe (a load by one worker that does not serve).
+// `StepResult` says how a step ended, and agenda.ts decides from this result alone what is done next.
+import type { Log } from '../../base/log.ts';
+import type { SecureState } from '../../operate/https/serve/secure-state.ts';
+import type { FolderWatch } from '../folder/watch.ts';
+import type { GroupLoad } from '../load/group-load.ts';
+import type { Difference, GroupTable } from './group-table.ts';
+import type { Loader } from './loader.ts';
+import type { Quarantine } from './quarantine.ts';
+import type { ServiceMark } from './service-mark.ts';
+import type { Pool } from './workers/pool.ts';
+import type { Port } from './workers/port.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
+
+export interface Service {
+  /** The path of the controllers folder. */
+  readonly dir: string;
+  readonly workerCount: number;
+  /** Milliseconds that a worker may take to drain. */
+  readonly drainTimeout: number;
+  /** Every worker of every generation shares the socket of this port. */
+  readonly port: Port;
+  /** Returns the certificates and keys that a worker needs for HTTPS; undefined for HTTP without TLS. */
+  readonly secureState: (() => SecureState) | undefined;
+  /** Called with all groups, when a generation begins to serve, and when a group is added while workers serve. */
+  readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
+  readonly log: Log;
+  readonly pool: Pool;
+  readonly watch: FolderWatch;
+  readonly loader: Loader;
+  readonly table: GroupTable;
+  readonly quarantine: Quarantine;
+  readonly mark: ServiceMark;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
+  /** Milliseconds on a clock that never goes back. */
+  readonly now: () => number;
+}
+
+/** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
+export type StepResult =
+  | { readonly kind: 'serving'; readonly release: string }
+  /** Replacements serve. `hasNewQuarantine` is true when a file that the other workers serve has ended one of them. */
+  | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
+  /** The new generation would lose groups that serve, so the old one stays. */
+  | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
+  /** No new worker can serve, and no controller is to blame. */
+  | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
+  /** A replacement differs from the workers that serve, so the replacement was ended. */
+  | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
+  /**
+   * The step threw an exception, a change of the folder aborted a load that hung, the new workers lack a group that
+   * serves, or a file changed during the load (`change` names it). An outdated generation is due again.
+   */
+  | { readonly kind: 'outdated'; readonly change?: string }
+  /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
+  | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
+  | { readonly kind: 'no-change' }
+  /** The step was given up because the service stops, or because another step is due first. */
+  | { readonly kind: 'interrupted' };
+
+/**
+ * Sends certificates and keys to workers: before the workers listen, and after each change. A worker takes messages in
+ * their order, so a worker that gets `listen` after `secure` accepts no connection without a certificate.
+ */
+export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerHandle[]): void {
+  if (secureState === undefined) return;
+  const state = secureState();
+  for (const worker of workers) worker.send({ kind: 'secure', state });
+}
+
+/** Lets loaded workers serve, and ends those that cannot. @returns the text of the error when no worker can serve */
+export async function listen(service: Service, workers: readonly WorkerHandle[]): Promise<string | undefined> {
+  const { port } = service;
+  sendSecureState(service, workers);
+  const outcomes = await Promise.all(workers.map((worker) => worker.listen(port.socket)));
+  for (const worker of workers) if (worker.state === 'loaded') worker.quit();
+  const failures = outcomes.filter((outcome) => outcome !== 'listening');
+  const [first] = failures;
+  return first === undefined || failures.length < workers.length ? undefined : port.describeError(first.code);
+}
+
+export function quitAll(workers: readonly WorkerHandle[]): void {
+  for (const worker of workers) worker.quit();
+}
+
+/**
+ * Removes the files that serve from the quarantine (the files that a load skips, because they ended or hung a worker).
+ * A generation or a replacement without these files would be rejected, so it must try to load them.
+ */
+export function releaseServing({ table, quarantine }: Service): void {
+  for (const { file, ok } of table.current.groups.values()) if (ok) quarantine.release(file);
+}

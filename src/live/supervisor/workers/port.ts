@@ -1,0 +1,81 @@
+// The port of the service. The supervisor binds the port once and shares the socket with every worker, but never
+// accepts connections itself. While no worker lives, the kernel still completes connections and holds them for the next
+// worker, as many as the backlog of the socket allows.
+import { lookup } from 'node:dns/promises';
+import { getSystemErrorName } from 'node:util';
+import { type BoundSocket, bindSocket } from '../../../base/node-internals.ts';
+
+/** The reason why the service cannot start, in one line for the person who started it. */
+export class StartError extends Error {}
+
+export interface Port {
+  readonly number: number;
+  readonly socket: BoundSocket;
+  /** Returns one line that says why no worker can accept. @param code of the system's error */
+  describeError(code: string): string;
+  /** Closes this process's copy of the socket. The socket itself is closed when the last worker has closed its copy. */
+  close(): void;
+}
+
+/**
+ * @param port the port to bind; 0 means any free port
+ * @param host the address to bind; undefined means all interfaces
+ * @throws StartError if the port cannot be bound
+ */
+export async function openPort(port: number, host: string | undefined): Promise<Port> {
+  const fail = (code: string) => {
+    const cure = code === 'EADDRINUSE' ? '; choose another one: PORT=3001 or --port 3001' : '';
+    return new StartError(describeListenError(port, host, code) + cure);
+  };
+  const { address, family } = await addressOf(host).catch((error: NodeJS.ErrnoException) => {
+    throw fail(error.code ?? String(error));
+  });
+  const bound = bindSocket(address, port, family);
+  if (typeof bound === 'number') throw fail(getSystemErrorName(bound));
+  const { socket, port: boundPort } = bound;
+  if (boundPort === undefined || (port !== 0 && boundPort !== port)) {
+    socket.close();
+    throw fail('EADDRINUSE');
+  }
+  return {
+    number: boundPort,
+    socket,
+    // The port was free when it was bound, so EADDRINUSE means that somebody has begun to listen on it since then.
+    describeError: (code) =>
+      describeListenError(boundPort, host, code, code === 'EADDRINUSE' ? PORT_TAKEN_LATER : REASONS[code]),
+    close: () => socket.close(),
+  };
+}
+
+/** Without a host, the socket is bound to all IPv6 and IPv4 interfaces. */
+async function addressOf(host: string | undefined): Promise<{ address: string | null; family: number }> {
+  return host === undefined ? { address: null, family: 6 } : lookup(host);
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'it is in use by another process',
+  EACCES: 'this user may not listen on it',
+  EADDRNOTAVAIL: 'the address is not one of this machine',
+  ENOTFOUND: 'the host name cannot be resolved',
+};
+
+const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';
+
+export function describeListenError(
+  port: number,
+  host: string | undefined,
+  code: string,
+  reason = REASONS[code],
+): string {
+  const endpoint = host === undefined ? `port ${port}` : hostAndPort(host, port);
+  return `Cannot listen on ${endpoint}: ${reason ?? 'the system refuses'} (${code})`;
+}
+
+/**
+ * Returns host and port in the form of a URL (RFC 3986, section 3.2.2). Without a host (all interfaces), the URL has
+ * `localhost`, so that it can be clicked.
+ */
+export function hostAndPort(host: string | undefined, port: number): string {
+  if (host === undefined) return `localhost:${port}`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,214 @@
+// Runs one worker process. The worker loads the folder, listens, drains and ends when the supervisor says so, and
+// reports its state back (messages.ts has the messages). This file does not know how the parts of a worker are built.
+import cluster from 'node:cluster';
+import type { Server } from 'node:net';
+import { describeError, type Log } from '../../base/log.ts';
+import type { RateLimiter, Spending } from '../../callers/limits/rate-limiter.ts';
+import type { SecureState } from '../../operate/https/serve/secure-state.ts';
+import type { App } from '../../request/app.ts';
+import { keepContextOfMicrotasks } from '../../request/exchange-contexts.ts';
+import { authorsFrame } from '../load/load-error.ts';
+import type { LoadedFile } from '../load/module-loader.ts';
+import type { Groups } from '../load/registry.ts';
+import { createAdmissions } from './admissions.ts';
+import { type Drainable, drain } from './drain.ts';
+import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
+import type { WorkerPartsEvents } from './parts.ts';
+
+export interface RunningParts {
+  readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
+  readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'importNew' | 'publishNew' | 'dispose' | 'skip'>;
+  readonly limiter: Pick<RateLimiter, 'applyBalances'>;
+  /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
+  takeMetrics?(): unknown;
+  /** Sends buffered data, such as traces, while the controllers are disposed of. Never rejects. */
+  finish?(): Promise<void>;
+}
+
+export interface WorkerOptions {
+  /** Creates the parts. Called at `load`, and not before, because the folder can change while a worker waits for it. */
+  readonly createParts: (events: WorkerPartsEvents) => RunningParts | Promise<RunningParts>;
+  /** Does work that can be done before `load`, such as registering the TypeScript loader, to make the load faster. */
+  readonly prepare?: () => void | Promise<void>;
+  /** Called with the certificate and the keys for HTTPS, before the worker listens and whenever they change. */
+  readonly onSecure?: (state: SecureState) => void;
+  readonly log: Log;
+  /** Writes the log lines that are still buffered. */
+  readonly flush: () => void;
+  /** Milliseconds to drain when the supervisor is gone. Otherwise the message `drain` contains the time. */
+  readonly drainTimeout: number;
+}
+
+/** Maximum number of uncaught exceptions that are logged. A timer that throws on every tick must not fill the disk. */
+const MAX_FAULTS_LOGGED = 20;
+type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
+
+/** Milliseconds between two reports of the metrics. */
+const METRICS_INTERVAL = 1000;
+/** Milliseconds to wait until the last report of the metrics is sent. */
+const METRICS_GRACE = 500;
+
+export async function runWorker({
+  createParts,
+  prepare,
+  onSecure,
+  log,
+  flush,
+  drainTimeout,
+}: WorkerOptions): Promise<void> {
+  let parts: RunningParts | undefined;
+  let isDraining = false;
+  let faultCount = 0;
+  let isLoaded = false;
+  /** Files that were read after the load and are not reported to the supervisor yet. */
+  let unreportedFiles: LoadedFile[] = [];
+  /** The number of new groups whose import is under way. */
+  let pendingImports = 0;
+  const admissions = createAdmissions((group) => send({ kind: 'requested', group }));
+
+  // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  keepContextOfMicrotasks();
+  // Node also calls this listener for a rejection that nobody handles.
+  process.on('uncaughtException', (error, origin) => {
+    if (++faultCount <= MAX_FAULTS_LOGGED) {
+      const described = describeError(error);
+      const ids = parts?.app.currentRequestIds();
+      log.error('uncaught-exception', { ...ids, origin, ...authorsLineIn(described.stack), ...described });
+    }
+    send({ kind: 'faulty' });
+    parts?.app.failCurrentRequest(error);
+  });
+  // Without this flag node:cluster exits on 'disconnect' at once, and requests under way are lost.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  process.on('disconnect', () => startDraining(drainTimeout));
+  process.on('message', handleMessage);
+
+  await prepare?.();
+  send({ kind: 'booted' });
+
+  function handleMessage(envelope: unknown, socket: unknown): void {
+    const message = unseal<ToWorker>(envelope);
+    switch (message?.kind) {
+      case 'ping':
+        return send({ kind: 'pong' });
+      case 'load':
+        void load(message).catch((error: unknown) => send({ kind: 'load-failed', reason: describeError(error).error }));
+        return;
+      case 'import':
+        return void importNew(message.group);
+      case 'admitted':
+        parts?.groups.publishNew(message.group);
+        return admissions.settle(message.group, 'admitted');
+      case 'withheld':
+        return admissions.settle(message.group, message.answer);
+      case 'generation':
+        return admissions.setGeneration(message.state);
+      case 'skip':
+        return parts?.groups.skip(message.file, message.reason);
+      case 'secure':
+        return onSecure?.(message.state);
+      case 'listen':
+        return listen(socket as Server);
+      case 'drain':
+        return startDraining(message.timeout, message.acceptFor);
+      case 'balances':
+        return parts?.limiter.applyBalances(message.balances);
+      case 'quit':
+        return disposeAndExit();
+    }
+  }
+
+  async function load({ files, skip, needsService = false }: LoadOrder): Promise<void> {
+    const sendLoading = (file: string) => send({ kind: 'loading', file });
+    const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
+    parts = await createParts({ admissions, onImporting: sendLoading, onFile, onSpent });
+    const groups = await parts.groups.loadAll({ files, skip: new Map(skip), needsService, onLoading: sendLoading });
+    isLoaded = true;
+    send({ kind: 'loaded', groups, files: parts.groups.closure() });
+    if (parts.takeMetrics === undefined) return;
+    sendMetrics();
+    setInterval(sendMetrics, METRICS_INTERVAL).unref();
+  }
+
+  function sendMetrics(onSent?: () => void): void {
+    send({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
+  }
+
+  /** Imports a new group, and reports the outcome. The group then waits for `admitted`. */
+  async function importNew(group: string): Promise<void> {
+    pendingImports++;
+    const load = await parts?.groups.importNew(group);
+    pendingImports--;
+    send({ kind: 'imported', group, load, files: takeUnreported() });
+  }
+
+  /**
+   * Reports files that are imported when an operation is called. One import leads to others, so all files of one turn
+   * of the event loop are reported together. While a new group is imported, its report has them: the import can read a
+   * file several times, because the file is still being written.
+   */
+  function onFile(file: LoadedFile): void {
+    if (!isLoaded) return;
+    if (unreportedFiles.length === 0) {
+      setImmediate(() => {
+        const files = pendingImports > 0 ? [] : takeUnreported();
+        if (files.length > 0) send({ kind: 'imported-on-call', files });
+      });
+    }
+    unreportedFiles.push(file);
+  }
+
+  function takeUnreported(): LoadedFile[] {
+    const files = unreportedFiles;
+    unreportedFiles = [];
+    return files;
+  }
+
+  function listen(socket: Server): void {
+    if (parts === undefined || isDraining) return;
+    const { server } = parts.app;
+    const fail = (error: NodeJS.ErrnoException) => send({ kind: 'listen-failed', code: error.code ?? error.message });
+    server.once('error', fail);
+    server.listen(socket, BACKLOG, () => {
+      server.off('error', fail);
+      send({ kind: 'listening' });
+    });
+  }
+
+  function startDraining(timeout: number, acceptFor: number | null = null): void {
+    if (isDraining) return;
+    isDraining = true;
+    admissions.close();
+    if (parts === undefined) return disposeAndExit();
+    drain(parts.app, { timeout, acceptFor, onDrained: disposeAndExit });
+  }
+
+  /** Ends the process. The supervisor kills a worker that is still there after its time limit. */
+  function disposeAndExit(): void {
+    if (parts === undefined) exit();
+    else void Promise.all([parts.groups.dispose(), parts.finish?.()]).then(exit);
+  }
+
+  function exit(): void {
+    flush();
+    if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
+    // Otherwise the counts since the last report would be lost.
+    sendMetrics(() => process.exit(0));
+    setTimeout(() => process.exit(0), METRICS_GRACE);
+  }
+}
+
+/** Connections that wait in the kernel while all workers are busy. A lower `net.core.somaxconn` lowers the number. */
+const BACKLOG = 4096;
+
+function send(message: FromWorker, onSent: () => void = () => {}): void {
+  // With a callback, send() does not throw when the supervisor is gone. 'disconnect' handles that case.
+  process.send?.(seal(message), undefined, {}, () => onSent());
+}
+
+/** Finds the author's line in a stack. An exception in a timer belongs to no request, so only this line helps. */
+function authorsLineIn(stack: unknown): { at?: string } {
+  const frame = typeof stack === 'string' ? authorsFrame(stack) : undefined;
+  return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };
+}

@@ -1,0 +1,100 @@
+// Builds the parts of a worker: the groups of the folder, the credentials table, the identity providers, and the app
+// that serves them. This file knows nothing of the supervisor.
+import type { LineSink, Log } from '../../base/log.ts';
+import type { Settings } from '../../base/settings.ts';
+import type { CallerTable } from '../../callers/access/caller.ts';
+import { type Credentials, createCredentials, type SharedTable } from '../../callers/credentials/credentials.ts';
+import { createIdentity, type Identity } from '../../callers/identity/handler.ts';
+import { createRateLimiter, type RateLimiter, type Spending } from '../../callers/limits/rate-limiter.ts';
+import { createDocs } from '../../documents/handlers.ts';
+import { readServiceInfo } from '../../documents/service-info.ts';
+import type { LoadedService } from '../../groups/service-file.ts';
+import { readDocsPage } from '../../own-files.ts';
+import type { RequestObserver } from '../../request/answer/response.ts';
+import { type App, createApp } from '../../request/app.ts';
+import type { Transport } from '../../request/server.ts';
+import type { LoadedFile } from '../load/module-loader.ts';
+import { createGroups, type Groups } from '../load/registry.ts';
+import type { Admissions } from './admissions.ts';
+
+export interface WorkerPartsEvents {
+  /** Decides whether groups whose files came after the load may answer. */
+  readonly admissions: Pick<Admissions, 'request' | 'waiting'>;
+  /** Called before the import of such a group. */
+  readonly onImporting: (file: string) => void;
+  /** Called for each file that is imported, by the load of the folder or by a call of an operation. */
+  readonly onFile: (file: LoadedFile) => void;
+  /** Called when callers with a rate limit have sent requests. Not needed when this process is the only worker. */
+  readonly onSpent: (spendings: readonly Spending[]) => void;
+}
+
+export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Gets the log lines of requests; all others go to `log`. */
+  readonly sink: LineSink;
+  readonly observer?: RequestObserver | undefined;
+  /** The default is HTTP without TLS. */
+  readonly transport?: Transport | undefined;
+  /** The connection to the store, the database that this machine shares with others; undefined without a store. */
+  readonly shared?: SharedTable | undefined;
+  /** Adds callers to those of the credentials table, for tests. */
+  readonly withCallers?: (table: CallerTable) => CallerTable;
+  /** Adds users to those that `authenticate` of the service file finds, for tests. */
+  readonly withUsers?: (service: LoadedService) => LoadedService;
+}
+
+export interface WorkerParts {
+  readonly app: App;
+  readonly groups: Groups;
+  readonly credentials: Credentials;
+  readonly identity: Identity;
+  readonly limiter: RateLimiter;
+  /** Stops watching the credentials table and the identity providers. */
+  close(): void;
+}
+
+/** @throws Error with a message of one line, when a table exists and cannot be read */
+export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
+  const { settings, log, sink, observer, transport, shared } = options;
+  const { admissions, onImporting, onFile, onSpent } = options;
+  const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
+  const { controllersDir, dataDir, basePath, sessionKey, logLevel, development } = settings;
+  let service: LoadedService | undefined;
+  const groups: Groups = createGroups({
+    ...{ dir: controllersDir, log, admit: admissions?.request, onImporting, onFile },
+    reportsOperations: development,
+    ...(development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
+    onService(state) {
+      service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
+      app.useService(service === undefined ? state : { kind: 'loaded', service });
+    },
+  });
+  const credentials = await createCredentials({ dataDir, sessionKey, log, shared });
+  const identity = createIdentity({ dataDir, log, accounts: credentials });
+  const allGroups = () => groups.all();
+  const info = () => readServiceInfo(controllersDir);
+  const docs = createDocs({
+    ...{ access: settings.docs, groups: allGroups, info, basePath, readPage: readDocsPage },
+    service: () => service,
+  });
+  // Only a service with the setting MCP loads files of operate/tools/.
+  const tools =
+    settings.mcp === 'off'
+      ? undefined
+      : (await import('../../operate/tools/messages.ts')).createToolServer({ groups: allGroups, info, basePath });
+  const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
+  const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
+  const app = createApp({
+    ...{ settings, log, requestLog, groups, identity, docs, tools, observer, limiter, transport },
+    waitingForGroups: admissions?.waiting,
+    credentials: withCallers(credentials),
+  });
+  return {
+    ...{ app, groups, credentials, identity, limiter },
+    close() {
+      credentials.close();
+      identity.close();
+    },
+  };
+}

@@ -1,0 +1,171 @@
+// `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
+// until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { plain } from '../../../base/ink.ts';
+import { packagePath, version } from '../../../own-files.ts';
+import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
+import { releaseName } from './folders.ts';
+import { type Order, type Result, readReply } from './order.ts';
+import { type Project, planProject, withSlashes } from './project.ts';
+import { isMachine, type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
+import { type Files, quote, runRemote } from './ssh.ts';
+import { parseTarget, type Target } from './target.ts';
+
+export const command: Command = {
+  name: 'deploy',
+  usage: 'HOST[:DIR]…',
+  about: 'Bring this project to machines by ssh, one after the other, and wait until each one serves it',
+  flags: {
+    setup: 'The first time: make DIR, its data folder, and with systemd a unit',
+    back: 'Go back to the release before',
+    'keep COUNT': 'How many releases stay; default: 5',
+  },
+  operands: ['HOST[:DIR]…'],
+  reads: ['controllersDir', 'dataDir', 'tlsCert', 'tlsKey'],
+  run,
+};
+
+/** How the deployment to one machine has ended: with a result of the machine, or with an error. */
+interface Outcome {
+  readonly host: string;
+  readonly dir: string;
+  readonly result?: Result;
+  readonly error?: string;
+}
+
+async function run({ operands, switches, flagValues, settings, io, now }: CommandCall): Promise<Answer> {
+  const project = planProject(io.cwd, settings);
+  const targets = operands.map((operand) => parseTarget(operand, project.name));
+  if (switches.has('back') && switches.has('setup')) throw new UsageError('--back and --setup exclude each other');
+  const { root: _root, leftOut, files, ...projectFacts } = project;
+  const order: OrderForAll = {
+    ...projectFacts,
+    fileCount: files.length,
+    action: switches.has('back') ? 'back' : 'release',
+    releaseName: releaseName(now),
+    gatefoldCopy: gatefoldCopyName(),
+    keep: parseKeep(flagValues.keep),
+    setup: switches.has('setup'),
+  };
+  const outcomes: Outcome[] = [];
+  // With `--setup`, a service that nobody has started yet is no failure.
+  const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
+  const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
+  for (const path of leftOut) await printStep(`left out: ${path}`);
+  for (const target of targets) {
+    const outcome = await deployTo(target, project, order, (step) => printStep(`${target.name}: ${step}`));
+    outcomes.push(outcome);
+    if (!isDone(outcome)) break;
+  }
+  const untouched = targets.slice(outcomes.length).map(({ name }) => name);
+  const ok = outcomes.every(isDone);
+  const lines = outcomes.flatMap(describeOutcome);
+  if (untouched.length > 0) lines.push(`Untouched: ${untouched.join(', ')}`);
+  const json = { ok, machines: outcomes, untouched };
+  return { json, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
+}
+
+/** The order without `dir`, because each machine reports the absolute path of its own folder. */
+type OrderForAll = Omit<Order, 'dir'>;
+
+async function deployTo(
+  target: Target,
+  project: Project,
+  order: OrderForAll,
+  report: (step: string) => Promise<unknown>,
+): Promise<Outcome> {
+  const { host, name } = target;
+  let { dir } = target;
+  try {
+    const machine = await probe(target, order);
+    dir = machine.dir;
+    if (!machine.hasGatefoldCopy) {
+      await report(`Gatefold ${order.gatefoldCopy}`);
+      const copyPath = `${dir}/runtime/${order.gatefoldCopy}`;
+      await runRemote({ host, command: receiveCommand(copyPath), files: ownFiles(), onLine() {} });
+    }
+    const files = order.action === 'back' ? undefined : { root: project.root, paths: project.files };
+    if (files !== undefined) await report(`${project.files.length} files, ${project.bytes} bytes`);
+    let result: Result | undefined;
+    const onLine = (line: unknown) => {
+      const reply = readReply(line);
+      if (reply === undefined) return;
+      if ('step' in reply) void report(reply.step);
+      else result ??= reply.result;
+    };
+    await runRemote({ host, command: orderCommand({ ...order, dir }), files, onLine });
+    if (result === undefined) throw new CommandError(`${name}: the answer is incomplete`);
+    return { host, dir, result };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return { host, dir, error: error.message };
+  }
+}
+
+/** Asks a machine for its state. @throws CommandError with the remedy, when a deployment to the machine cannot work */
+async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: OrderForAll): Promise<Machine> {
+  let machine: Machine | undefined;
+  const onLine = (line: unknown) => {
+    if (isMachine(line)) machine = line;
+  };
+  await runRemote({ host, command: probeCommand({ dir, gatefoldCopy, setup }), onLine });
+  if (machine === undefined) throw new CommandError(`${name}: no POSIX shell answers there`);
+  if (machine.node === null)
+    throw new CommandError(
+      `${name} has no node in the PATH of ssh: install Node 22.18 or later (nodejs.org/en/download), or link it into /usr/local/bin`,
+    );
+  if (Number.parseInt(machine.node, 10) < 20)
+    throw new CommandError(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
+  if (machine.refusal !== undefined)
+    throw new CommandError(
+      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
+    );
+  const { writableByOthers } = machine;
+  if (writableByOthers !== undefined)
+    throw new CommandError(
+      `${name}: others than ${machine.user} can change ${writableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, to another folder, or run there: chown ${machine.user} ${quote(writableByOthers)} && chmod go-w ${quote(writableByOthers)}`,
+    );
+  if (!machine.isSetUp && !setup)
+    throw new CommandError(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
+  return machine;
+}
+
+/** Returns the files of Gatefold itself. package.json comes last, so a copy that has this file is complete. */
+function ownFiles(): Files {
+  const root = packagePath();
+  const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(?:js|html)$/.test(path))
+    .map((path) => `dist/${withSlashes(path)}`)
+    .sort();
+  return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
+}
+
+/**
+ * Returns the name for the copy of this Gatefold in `DIR/runtime` on the machine: `0.1.0`, or `0.1.0+5f2a9c0d` for a
+ * checkout. The files of a checkout can change without the version, so its name has a hash of the files.
+ */
+function gatefoldCopyName(): string {
+  if (basename(dirname(packagePath())) === 'node_modules') return version();
+  const hash = createHash('sha256');
+  const { root, paths } = ownFiles();
+  for (const path of paths) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
+  return `${version()}+${hash.digest('hex').slice(0, 8)}`;
+}
+
+function parseKeep(text = '5'): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new UsageError('--keep takes a whole number from 1 to 9999');
+  return Number(text);
+}
+
+function describeOutcome({ host, dir, result, error }: Outcome): string[] {
+  if (result === undefined) return [`${host}: not deployed. ${error}`];
+  const { state, release, current, before, errors, notes } = result;
+  const summaries = {
+    serving: `${dir} serves ${release}, before it ${before ?? 'nothing'}`,
+    unstarted: `${dir} has ${release}, and nothing serves it yet`,
+    failed: `${release} does not serve. ${dir}/current leads to ${current}`,
+  };
+  return [...errors, ...notes, summaries[state]].map((line) => `${host}: ${line}`);
+}

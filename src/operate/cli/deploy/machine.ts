@@ -1,0 +1,169 @@
+// The process that a deployment starts on the target machine: it makes a release, leads the link `current` to it, and
+// waits until the service has loaded it. A release that does not serve is undone. Once the link has changed, the
+// process finishes even when the connection to the deploying machine is lost.
+import { mkdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeFailure } from '../../../base/failure.ts';
+import { acquireLock } from '../../../base/folder-lock.ts';
+import type { GenerationRecord } from '../../../live/supervisor/generation-file.ts';
+import { lineOf } from '../command.ts';
+import {
+  listReleases,
+  pruneCopies,
+  pruneReleases,
+  readCurrent,
+  readNote,
+  removeLeftovers,
+  removeRelease,
+  setCurrent,
+} from './folders.ts';
+import type { Order, Reply, Result } from './order.ts';
+import { isDiskFull, makeRelease } from './release.ts';
+import {
+  canRestart,
+  isInRelease,
+  isRunning,
+  readEnvironment,
+  readRecord,
+  runProgram,
+  serviceGroup,
+  waitForRelease,
+} from './serving.ts';
+import { setUp } from './setup.ts';
+import { MARK } from './ssh.ts';
+
+const LOCK_OPTIONS = {
+  /** Milliseconds that this deployment waits while another one holds the lock. */
+  waitMs: 3000,
+  /** Milliseconds until a lock is taken over whose holder cannot be checked, such as one in another container. */
+  unseenHolderMs: 1000,
+};
+
+export async function runOnMachine(text: string): Promise<void> {
+  process.umask(0o022);
+  // Without these listeners, a lost connection would end the process. `send` gets the same error.
+  process.stdout.on('error', () => {});
+  process.on('SIGHUP', () => {});
+  try {
+    const result = await runOrder(JSON.parse(text));
+    await send({ result }).catch(() => {});
+  } catch (error) {
+    process.exitCode = 1;
+    process.stderr.write(`${lineOf(error)}\n`);
+  }
+  // Without this call, unread standard input would keep the process running.
+  process.exit();
+}
+
+/** @throws Error when the connection is lost. After the change of the link, the callers ignore the error. */
+function send(reply: Reply): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(`${MARK}${JSON.stringify(reply)}\n`, (error) =>
+      error ? reject(new Error('The connection is lost, and nothing has changed')) : resolve(),
+    );
+  });
+}
+
+async function runOrder(order: Order): Promise<Result> {
+  const { dir } = order;
+  for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
+  const notes = order.setup ? setUp(order) : [];
+  const lock = await acquireLock(join(dir, 'deploy.lock'), LOCK_OPTIONS).catch((error: Error) => {
+    if (error.message.startsWith('Cannot lock'))
+      throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
+    throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
+  });
+  try {
+    removeLeftovers(dir);
+    const result = await deploy(order);
+    return { ...result, notes: [...notes, ...result.notes] };
+  } finally {
+    await lock.release();
+  }
+}
+
+async function deploy(order: Order): Promise<Result> {
+  const { dir, keep } = order;
+  const report = (step: string) => send({ step });
+  const env = readEnvironment(dir);
+  const dataDir = env.DATA_DIR || join(dir, 'data');
+  const record = readRecord(dataDir);
+  const current = readCurrent(dir);
+  if (isRunning(record) && !isInRelease(record.folder, dir))
+    throw new Error(
+      `The service at process ${record.pid} serves ${record.folder}, and no release of ${dir}: start it by ${join(dir, 'run')}`,
+    );
+  if (isDiskFull(dataDir))
+    throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
+  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of a
+  // running service counts first.
+  const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
+  const before = serving ?? current;
+  const isRollback = order.action === 'back';
+  const release = isRollback ? releaseBefore(dir, current) : order.releaseName;
+  const gatefoldCopy = (isRollback ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
+  if (isRollback) await report(`swap to ${release}`);
+  else await makeRelease({ order, before, env, group: serviceGroup(dir, dataDir), report });
+  const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
+  const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
+  if (outcome.state !== 'failed') {
+    const newRecord = readRecord(dataDir);
+    const servedByWorkers = listReleases(dir).filter((name) => isDraining(newRecord, dir, name));
+    pruneReleases(dir, keep, new Set([release, before, readNote(dir, release)?.before, ...servedByWorkers]));
+    if (outcome.state === 'serving' && newRecord !== undefined) pruneCopies(dir, newRecord.runtime);
+    return { ...result, state: outcome.state };
+  }
+  const failure = { ...result, state: 'failed', errors: outcome.errors } as const;
+  if (before === release) return failure;
+  if (before === undefined)
+    return { ...failure, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
+  await report(`swap back to ${before}`).catch(() => {});
+  const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
+  const isUnused = swapBack.state === 'serving' && !isDraining(readRecord(dataDir), dir, release);
+  if (!isRollback && isUnused) removeRelease(dir, release);
+  const backNotes =
+    swapBack.state === 'failed' ? [`${before} does not serve: ${swapBack.errors.join('; ')}`] : swapBack.notes;
+  return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
+}
+
+/** Returns whether workers that finish their requests still serve a release. */
+function isDraining(record: GenerationRecord | undefined, dir: string, release: string): boolean {
+  return record?.draining.some((path) => isInRelease(path, dir, release)) === true;
+}
+
+/** @throws Error when no release served before the current one, or when that release was removed */
+function releaseBefore(dir: string, current: string | undefined): string {
+  const before = current === undefined ? undefined : readNote(dir, current)?.before;
+  if (!before || !listReleases(dir).includes(before))
+    throw new Error(`There is no release before ${current ?? 'the first one'} in ${dir}`);
+  return before;
+}
+
+/** Changes the links to a release and to its copy of Gatefold, and waits until the service has loaded the release. */
+async function activate(
+  { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
+  release: string,
+  gatefoldCopy: string,
+): Promise<Pick<Result, 'state' | 'errors' | 'notes'>> {
+  try {
+    const record = readRecord(dataDir);
+    const wasRunning = isRunning(record);
+    const runsOtherCopy = wasRunning && record.runtime !== realpathSync(join(dir, 'runtime', gatefoldCopy));
+    setCurrent(join(dir, 'runtime'), gatefoldCopy);
+    setCurrent(dir, join('releases', release));
+    const notes: string[] = [];
+    const mustRestart = (!wasRunning || runsOtherCopy) && canRestart(dir);
+    if (mustRestart) {
+      if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${gatefoldCopy}`);
+      runProgram(join(dir, 'restart'), [], dir);
+    } else if (!wasRunning)
+      return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
+    else if (runsOtherCopy)
+      notes.push(`Start the service again: it runs another Gatefold than ${gatefoldCopy}, which is there now`);
+    const errors = await waitForRelease({ dir, dataDir, release, replacedPid: mustRestart ? record?.pid : undefined });
+    return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
+  } catch (error) {
+    // The caller changes the links back after any failure, so this one is returned and not thrown.
+    return { state: 'failed', errors: [lineOf(error)], notes: [] };
+  }
+}

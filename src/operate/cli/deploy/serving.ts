@@ -1,0 +1,117 @@
+// Finds out which settings the service on the target machine has, and which release it serves, from its record
+// `generation.json`.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { uptime } from 'node:os';
+import { join, sep } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describeFailure, errorCode } from '../../../base/failure.ts';
+import { isAlive } from '../../../base/system.ts';
+import type { GenerationRecord, LoadFailure } from '../../../live/supervisor/generation-file.ts';
+import { releasePath } from './folders.ts';
+
+/** Milliseconds that the service has to load a release. */
+const LOAD_WAIT = 120_000;
+/** Milliseconds between two reads of `generation.json`. */
+const POLL_INTERVAL = 50;
+
+/** Reads the file `env` by a shell, as `run` does. @throws Error with a message of one line */
+export function readEnvironment(dir: string): NodeJS.ProcessEnv {
+  // Commands in `env` may print. Their output must not come before the JSON.
+  const script = 'set -a; [ ! -f ./env ] || . ./env >/dev/null; exec "$0" -p "JSON.stringify(process.env)"';
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
+  if (status === 0) return JSON.parse(stdout);
+  // The shell's own message may quote a secret setting, so the error has only the number of the line.
+  const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
+  const place = line === undefined ? 'it' : `line ${line}`;
+  throw new Error(`Cannot read ${join(dir, 'env')}: ${place} is not what a shell reads`);
+}
+
+/** @returns undefined when no service has written a record since the machine started. @throws Error of one line */
+export function readRecord(dataDir: string): GenerationRecord | undefined {
+  const path = join(dataDir, 'generation.json');
+  try {
+    // Since the start of the machine, another process may have the process id in an older record.
+    if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    const advice = errorCode(error) === 'EACCES' ? '. Deploy as the user of the service, or as root' : '';
+    throw new Error(`Cannot read ${path}: ${describeFailure(error)}${advice}`);
+  }
+}
+
+/**
+ * Returns the group that the data folder has, so that the service can read files of this user. Returns undefined when
+ * this user also owns the data folder, and so runs the service.
+ */
+export function serviceGroup(dir: string, dataDir: string): number | undefined {
+  const [stat] = [dataDir, join(dir, 'data')].flatMap((path) => statSync(path, { throwIfNoEntry: false }) ?? []);
+  return stat === undefined || stat.uid === process.geteuid?.() ? undefined : stat.gid;
+}
+
+export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
+  return record !== undefined && record.state !== 'stopped' && isAlive(record.pid);
+}
+
+/** Returns whether a path exists and leads into a release. @param release the name; by default, any release counts */
+export function isInRelease(path: string | undefined, dir: string, release = ''): boolean {
+  try {
+    const folder = realpathSync(releasePath(dir, release));
+    return path !== undefined && `${realpathSync(path)}${sep}`.startsWith(`${folder}${sep}`);
+  } catch {
+    return false;
+  }
+}
+
+export interface WaitOptions {
+  readonly dir: string;
+  readonly dataDir: string;
+  readonly release: string;
+  /** A service process that another one replaces. Its record is ignored. */
+  readonly replacedPid?: number | undefined;
+  /** Milliseconds; default: LOAD_WAIT. */
+  readonly maxWait?: number;
+}
+
+/**
+ * Waits until the service has tried to load a release. Returns the reasons why the release fails. A file that does not
+ * load is a reason, even if the service serves the other files.
+ */
+export async function waitForRelease(options: WaitOptions): Promise<string[]> {
+  const { dir, dataDir, release, replacedPid, maxWait = LOAD_WAIT } = options;
+  const deadline = performance.now() + maxWait;
+  // The record is read at least once, however late this process runs.
+  for (;;) {
+    const record = readRecord(dataDir);
+    // A service that could not start leaves a rejected record. Any other record of an ended process is out of date,
+    // because that process has crashed.
+    const isValid = record?.pid !== replacedPid && (record?.state === 'rejected' || isRunning(record));
+    if (isValid && isInRelease(record.release, dir, release)) {
+      const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
+      return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
+    }
+    if (performance.now() >= deadline) return [`the service has not answered for ${maxWait / 1000} s: look at its log`];
+    await sleep(POLL_INTERVAL);
+  }
+}
+
+/** Returns one line, in which paths into the release are relative to the release: `controllers/X.ts:3: …`. */
+function describeLoadFailure({ file, at = file, error = '' }: LoadFailure, dir: string, release: string): string {
+  const path = releasePath(dir, release);
+  const line = at === undefined ? error : `${at}: ${error}`;
+  return line.replaceAll(`${realpathSync(path)}${sep}`, '').replaceAll(`${path}${sep}`, '');
+}
+
+export function canRestart(dir: string): boolean {
+  return existsSync(join(dir, 'restart'));
+}
+
+/** @throws Error with a message of one line */
+export function runProgram(program: string, args: readonly string[], cwd?: string): void {
+  const { status, signal, error, stderr, stdout } = spawnSync(program, args, { cwd, encoding: 'utf8' });
+  if (error === undefined && status === 0) return;
+  const output = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
+  const reason = error?.message ?? (output || `it ended with ${status ?? signal}`);
+  throw new Error(`${[program, ...args].join(' ')}: ${reason}`);
+}

@@ -1,0 +1,136 @@
+// `gatefold deploy --setup` makes what a service needs before its first release. Existing files stay, because somebody
+// may have edited them.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorCode } from '../../../base/failure.ts';
+import { packagePath } from '../../../own-files.ts';
+import type { Order } from './order.ts';
+import { runProgram } from './serving.ts';
+import { quote } from './ssh.ts';
+
+/** The units in this folder are made by administrators, and override the units of packages. */
+const UNIT_FOLDER = '/etc/systemd/system';
+const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
+
+/** Makes what is missing in the folder of the project. Returns notes for people. @throws Error of one line */
+export function setUp({ dir, name, controllers }: Order): string[] {
+  makeIfMissing(() => mkdirSync(join(dir, 'data'), { mode: 0o700 }));
+  const files: [path: string, text: string, mode: number][] = [
+    [join(dir, 'env'), ENV_TEXT, 0o640],
+    [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],
+  ];
+  const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
+  if (hasSystemd) {
+    refuseTakenName(dir, name);
+    const unit = readFileSync(join(packagePath(), 'deploy/gatefold.service'), 'utf8');
+    files.push(
+      [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
+      [join(UNIT_FOLDER, `${name}.service`), unitOf(unit, dir, name), 0o644],
+    );
+  }
+  // Gatefold imports tsx, which Node looks for in `runtime/node_modules`. This link leads to the tsx of the project.
+  makeIfMissing(() => symlinkSync('../current/node_modules', join(dir, 'runtime/node_modules')));
+  const madeFiles = files.filter(([path, text, mode]) =>
+    makeIfMissing(() => {
+      writeFileSync(path, text, { flag: 'wx', mode });
+      // The umask of the user may have removed some permissions from the mode.
+      chmodSync(path, mode);
+    }),
+  );
+  return [
+    ...madeFiles.map(([path]) => `Made ${path}`),
+    ...(hasSystemd ? enableUnit(dir, name) : [`Have ${join(dir, 'run')} started with the machine`]),
+  ];
+}
+
+const ENV_TEXT = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
+# This file may have secrets. Only its owner and its group can read it.
+`;
+
+export function runScript(dir: string, controllers: string, node: string): string {
+  return `#!/bin/sh
+# Starts the service in the foreground, with the settings in ./env.
+cd ${quote(dir)} || exit 1
+set -a
+[ ! -f ./env ] || . ./env
+: "\${NODE_ENV:=production}"
+CONTROLLERS_DIR=\${CONTROLLERS_DIR:-"$PWD"/current/${quote(controllers)}}
+DATA_DIR=\${DATA_DIR:-"$PWD"/data}
+exec ${quote(node)} runtime/current/dist/server.js "$@"
+`;
+}
+
+/** Adapts deploy/gatefold.service, the systemd unit for a checkout in /opt, to the folder of a deployed project. */
+export function unitOf(unit: string, dir: string, name: string): string {
+  // systemd hides these folders from a unit with ProtectHome=yes. In a command, it reads `$$` as `$`.
+  const isBelowHome = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
+  return unit
+    .replace(/^(?:#.*\n)+/, `# ${name} under systemd. Made by gatefold deploy --setup.\n`)
+    .replace(/^Description=.*$/m, () => `Description=${name}`)
+    .replaceAll(/^(User|Group)=.*$/gm, (_, key) => `${key}=${userOf(name)}`)
+    .replace(/^WorkingDirectory=.*\n/m, '')
+    .replaceAll(
+      /^(?:#.*\n)*(?:Environment=(?:CONTROLLERS_DIR|DATA_DIR)|EnvironmentFile|StateDirectory(?:Mode)?)=.*\n/gm,
+      '',
+    )
+    .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${inQuotes(`${dir}/run`).replaceAll('$', '$$$$')}`)
+    .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${inQuotes(dir)}\nReadWritePaths=${inQuotes(`${dir}/data`)}`)
+    .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
+}
+
+/** Quotes an argument in a systemd unit. The path of a program could not have quotes. */
+function inQuotes(path: string): string {
+  return `"${escapePath(path)}"`;
+}
+
+function escapePath(path: string): string {
+  return path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%');
+}
+
+/** Returns the name of the user of a service, in a form that every system accepts. */
+export function userOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]/g, '-')
+    .replace(/^[^a-z_]/, '_$&')
+    .slice(0, 31);
+}
+
+/** @throws Error when a unit or a user of this name exists for another folder */
+function refuseTakenName(dir: string, name: string): void {
+  const file = `${name}.service`;
+  const unit = join(UNIT_FOLDER, file);
+  const isUnitFree = existsSync(unit)
+    ? readFileSync(unit, 'utf8').includes(`${escapePath(dir)}/`)
+    : !PACKAGE_UNIT_FOLDERS.some((folder) => existsSync(join(folder, file)));
+  // The fields of a line are: name, password, user id, group id, comment, home folder, shell.
+  const home = spawnSync('getent', ['passwd', userOf(name)], { encoding: 'utf8' }).stdout?.split(':')[5];
+  if (isUnitFree && (home === undefined || home === dir)) return;
+  throw new Error(
+    `The unit ${file} or the user ${userOf(name)} is there already, and not for ${dir}: give package.json another name`,
+  );
+}
+
+/** Makes the user of the service, who owns the data folder, and has systemd start the service at each boot. */
+function enableUnit(dir: string, name: string): string[] {
+  const user = userOf(name);
+  if (spawnSync('id', ['-u', user]).status !== 0)
+    runProgram('useradd', ['--system', '--user-group', '--home-dir', dir, '--shell', '/usr/sbin/nologin', user]);
+  runProgram('chown', [`${user}:`, join(dir, 'data')]);
+  runProgram('chgrp', [user, join(dir, 'env')]);
+  runProgram('systemctl', ['daemon-reload']);
+  runProgram('systemctl', ['enable', '--quiet', `${name}.service`]);
+  return [`The unit ${name}.service starts the service as user ${user}: journalctl -u ${name}`];
+}
+
+/** @returns false when what `create` makes already exists */
+function makeIfMissing(create: () => void): boolean {
+  try {
+    create();
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  }
+}

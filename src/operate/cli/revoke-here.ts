@@ -1,0 +1,31 @@
+// `gatefold credentials revoke --here` revokes on this machine while the store is away. It edits the replica, so that
+// the revocation is live at once, and the list of revocations to repeat in each later replica.
+import { existsSync } from 'node:fs';
+import type { RawRow } from '../../callers/credentials/table/table.ts';
+import { readRevokedHere, writeRevokedHere } from '../../callers/credentials/write/revoked-here.ts';
+import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
+import type { Answer } from './command.ts';
+
+/** @param isUndo for `--undo`, which removes an earlier revocation by this command */
+export async function revokeHere(dataDir: string, id: string, isUndo: boolean, now: number): Promise<Answer> {
+  const revoked = new Map(readRevokedHere(dataDir));
+  const time = revoked.get(id) ?? new Date(now).toISOString();
+  if (isUndo) revoked.delete(id);
+  else revoked.set(id, time);
+  writeRevokedHere(dataDir, revoked);
+  if (existsSync(tablePath(dataDir)))
+    await updateTable(dataDir, ({ rows, change }) => {
+      for (const [index, row] of rows.entries()) {
+        const { id: rowId, revoked_at: revokedAt } = (row ?? {}) as RawRow;
+        if (rowId !== id) continue;
+        if (isUndo && revokedAt === time) change(index, { revoked_at: undefined });
+        if (!isUndo && (revokedAt ?? undefined) === undefined) change(index, { revoked_at: time });
+      }
+    });
+  return {
+    json: { id, revoked_here: !isUndo },
+    text: isUndo
+      ? `${id} is on this machine what it is in the store.`
+      : `Revoked ${id} on this machine alone. Revoke it in the store, too, when the store is back.`,
+  };
+}

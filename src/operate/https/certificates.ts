@@ -1,0 +1,198 @@
+// The supervisor's half of HTTPS: certificates from files or by ACME, the keys of session tickets, which change twice a
+// day, and the warning before an expiry. The workers get all of it as one `SecureState`; their half is
+// serve/tls-server.ts.
+import { crypto } from '../../base/builtins.ts';
+import { describeFailure } from '../../base/failure.ts';
+import type { Log } from '../../base/log.ts';
+import type { Settings } from '../../base/settings.ts';
+import { createChallenges } from './acme/challenges.ts';
+import { createAcmeClient } from './acme/client.ts';
+import { createTryLock } from './acme/order-lock.ts';
+import { warningPeriod } from './acme/renewal-times.ts';
+import { createRenewals, type Renewals } from './acme/renewals.ts';
+import { createSend } from './acme/request.ts';
+import { createTlsFolder } from './acme/tls-folder.ts';
+import { createHttpPort } from './http-port.ts';
+import { createLivePair, type LivePair } from './live-pair.ts';
+import type { CertificateFacts, CertificatePair } from './pair.ts';
+import type { SecureChallenge, SecureState } from './serve/secure-state.ts';
+import { TICKET_KEY_BYTES } from './serve/ticket-keys.ts';
+
+export interface CertificateStatus {
+  readonly names: readonly string[];
+  readonly issuer: string;
+  /** The time at which the certificate expires, in Unix milliseconds. */
+  readonly notAfter: number;
+  readonly reloads: number;
+  readonly failures: number;
+  /** One line that says why the current files are not in use, or why the last order failed. */
+  readonly lastFailure: string | undefined;
+}
+
+export interface Certificates {
+  /**
+   * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need PORT,
+   * so nothing else may listen on PORT before `start` has resolved.
+   *
+   * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
+   */
+  start(): Promise<void>;
+  /**
+   * Called when PORT is bound for the workers, before any of them loads.
+   *
+   * @param listener called whenever `state` returns something new
+   */
+  handOverPort(port: number, listener: () => void): void;
+  /** Returns the state for a worker. @throws Error before `start` has resolved */
+  state(): SecureState;
+  status(): CertificateStatus | undefined;
+  /** Repeats a failed order now, without waiting for the end of its pause. */
+  retryNow(): void;
+  close(): void;
+}
+
+export interface CertificatesOptions {
+  readonly settings: Pick<
+    Settings,
+    'tlsCert' | 'tlsKey' | 'domains' | 'acmeDirectory' | 'acmeContact' | 'httpPort' | 'port' | 'host' | 'dataDir'
+  >;
+  readonly version: string;
+  readonly log: Log;
+  /** The only root certificate that the ACME client trusts, in PEM form. Only tests set `ca`. */
+  readonly ca?: string;
+  /** Returns Unix milliseconds. */
+  readonly now?: () => number;
+}
+
+/** Milliseconds between two checks whether a renewal or a warning is due. */
+const CHECK_INTERVAL = 30_000;
+const DAY = 86_400_000;
+/** Milliseconds for which a key encrypts new tickets. Then the key only decrypts, for as long; tickets live an hour. */
+const TICKET_KEY_LIFETIME = DAY / 2;
+
+export function createCertificates(options: CertificatesOptions): Certificates {
+  const { settings, version, log, ca, now = Date.now } = options;
+  const { tlsCert, tlsKey, domains, dataDir, host } = settings;
+  const usesAcme = domains.length > 0;
+  const folder = createTlsFolder(dataDir);
+  const timers: NodeJS.Timeout[] = [];
+  let livePair: LivePair | undefined;
+  let renewals: Renewals | undefined;
+  let ticketKeys: readonly string[] = [newTicketKey()];
+  /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
+  let challenge: SecureChallenge | undefined;
+  let onChange: (() => void) | undefined;
+  /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
+  let resolveFirstPair: (() => void) | undefined;
+  let httpsPort = settings.port;
+  /** The time of the last warning about the current certificate, in Unix milliseconds. */
+  let warnedAt = 0;
+  const isServed = (name: string) => (usesAcme ? domains.includes(name) : livePair?.current()?.isFor(name) === true);
+  const httpPort =
+    settings.httpPort === undefined
+      ? undefined
+      : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, isServed });
+
+  return {
+    async start() {
+      const [certPath, keyPath] = usesAcme
+        ? [folder.certificatePath, folder.certificatePath]
+        : [tlsCert ?? '', tlsKey ?? ''];
+      livePair = createLivePair({ certPath, keyPath, mayComeLater: usesAcme, log, onPair });
+      await httpPort?.listen().catch((error: unknown) => {
+        throw new Error(`HTTP_PORT: Cannot listen on port ${settings.httpPort}: ${describeFailure(error)}`);
+      });
+      if (usesAcme) renewals = startRenewals();
+      timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
+      if (livePair.current() === undefined) {
+        const { port, acmeDirectory: directory } = settings;
+        const method = httpPort === undefined ? `tls-alpn-01 on port ${port}` : `http-01 on port ${settings.httpPort}`;
+        const effect = 'no request is served until there is a certificate';
+        log.warn('certificate-awaited', { domains, directory, challenge: method, effect });
+      }
+      const firstPair =
+        livePair.current() === undefined ? new Promise<void>((resolve) => (resolveFirstPair = resolve)) : undefined;
+      checkDue();
+      await firstPair;
+    },
+    handOverPort(port, listener) {
+      httpsPort = port;
+      onChange = listener;
+    },
+    state() {
+      const pair = livePair?.current();
+      if (pair === undefined) throw new Error('there is no certificate yet');
+      return { cert: pair.cert, key: pair.key, ticketKeys, challenge };
+    },
+    status() {
+      const facts = livePair?.current()?.facts;
+      if (livePair === undefined || facts === undefined) return undefined;
+      const { names, issuer, notAfter } = facts;
+      const { reloads, reloadFailures, lastFailure = renewals?.lastFailure() } = livePair.status();
+      return { names, issuer, notAfter, reloads, failures: reloadFailures + (renewals?.failures ?? 0), lastFailure };
+    },
+    retryNow: () => renewals?.retryNow(),
+    close() {
+      for (const timer of timers) clearInterval(timer);
+      livePair?.close();
+      httpPort?.close();
+    },
+  };
+
+  function startRenewals(): Renewals {
+    const send = createSend({ userAgent: `gatefold/${version}`, ca });
+    const { acmeDirectory: directory, acmeContact } = settings;
+    const contact = acmeContact.map((address) => `mailto:${address}`);
+    const client = createAcmeClient({ directory, contact, send, accountKey: folder.accountKey, now });
+    const publish = (next: SecureChallenge | undefined) => {
+      challenge = next;
+      onChange?.();
+    };
+    const isHandedOver = () => onChange !== undefined;
+    const challenges = createChallenges({ httpPort, port: settings.port, host, isHandedOver, publish });
+    const onStored = () => void livePair?.look();
+    const tryLock = createTryLock();
+    return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored, log, now });
+  }
+
+  function onPair(pair: CertificatePair): void {
+    warnedAt = 0;
+    warnOfExpiry(pair.facts);
+    onChange?.();
+    resolveFirstPair?.();
+    resolveFirstPair = undefined;
+  }
+
+  function checkDue(): void {
+    const facts = livePair?.current()?.facts;
+    if (facts !== undefined) warnOfExpiry(facts);
+    renewals?.checkDue();
+  }
+
+  /** Logs, at most once a day, that a certificate expires soon, has expired, or is not valid yet by this clock. */
+  function warnOfExpiry({ names, notBefore, notAfter }: CertificateFacts): void {
+    const timeLeft = notAfter - now();
+    if (now() - warnedAt < DAY) return;
+    if (now() < notBefore) {
+      const to_do = 'set the clock of this machine: the certificate is not valid yet';
+      log.error('clock-wrong', { names, valid_from: new Date(notBefore).toISOString(), to_do });
+    } else if (timeLeft <= warningPeriod({ notBefore, notAfter })) {
+      const facts = { names, expires: new Date(notAfter).toISOString(), days_left: Math.floor(timeLeft / DAY) };
+      const to_do = usesAcme
+        ? 'see certificate-order-failed, and docs/OPERATING.md'
+        : 'put a renewed certificate into TLS_CERT and TLS_KEY';
+      if (timeLeft <= 0) log.error('certificate-expired', { ...facts, to_do });
+      else log.warn('certificate-expires-soon', { ...facts, to_do });
+    } else return;
+    warnedAt = now();
+  }
+
+  function renewTicketKey(): void {
+    ticketKeys = [newTicketKey(), ...ticketKeys.slice(0, 1)];
+    onChange?.();
+  }
+}
+
+function newTicketKey(): string {
+  return crypto().randomBytes(TICKET_KEY_BYTES).toString('base64');
+}

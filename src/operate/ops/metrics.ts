@@ -1,0 +1,267 @@
+// The table of metrics. docs/OPERATING.md documents each one, and a test compares both. exposition.ts writes the
+// format.
+
+import type { WorkerStatus } from '../../live/supervisor/status.ts';
+import type { CertificateStatus } from '../https/certificates.ts';
+import type { StoreStatus } from '../store/link.ts';
+import type { Family, Sample } from './exposition.ts';
+import { readinessOf } from './readiness.ts';
+import { describeCell, type OperationCounts } from './request-counts.ts';
+import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
+
+export interface MetricRow extends Omit<Family, 'samples'> {
+  readonly samples: (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample>;
+}
+
+export interface SupervisorFacts {
+  readonly version: string;
+  readonly node: string;
+  readonly wantedWorkers: number;
+  /** Unix time in seconds. */
+  readonly startedAt: number;
+  readonly memoryBytes: () => number;
+  readonly cpuSeconds: () => number;
+  readonly logLinesDropped: () => number;
+}
+
+/** Each state always has a sample, even when the sample is 0, because an alert needs a series that never disappears. */
+const WORKER_STATES: readonly WorkerStatus['state'][] = [
+  'booting',
+  'standby',
+  'loading',
+  'loaded',
+  'serving',
+  'faulty',
+  'draining',
+];
+
+/** Returns the samples, or the value of the only sample. A value that no process has reported yet is undefined. */
+type Measure = (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample> | number | undefined;
+
+/** Returns a function that creates a row of this type. The row shows an undefined value as 0. */
+function rowsOf(type: Family['type']) {
+  return (name: string, help: string, measure: Measure): MetricRow => {
+    const toSamples = (measured: ReturnType<Measure> = 0) =>
+      typeof measured === 'number' ? [{ value: measured }] : measured;
+    return { name, type, help, samples: (service, facts) => toSamples(measure(service, facts)) };
+  };
+}
+
+const counter = rowsOf('counter');
+const gauge = rowsOf('gauge');
+const histogram = rowsOf('histogram');
+
+export const METRICS: readonly MetricRow[] = [
+  gauge('gatefold_build_info', 'Always 1; version of gatefold and of Node', (_, { version, node }) => [
+    { labels: { version, node }, value: 1 },
+  ]),
+  gauge('gatefold_start_time_seconds', 'Start time of the supervisor, Unix time', (_, { startedAt }) => startedAt),
+  gauge('gatefold_ready', '1 while /readyz answers 200', (service) => Number(readinessOf(service) === 'ready')),
+
+  counter('gatefold_requests_total', 'Requests answered', ({ totals }) =>
+    eachOperation(totals, ({ page, operation, cells }) =>
+      Array.from(cells, ([cell, value]) => ({ labels: { page, operation, ...describeCell(cell) }, value })),
+    ),
+  ),
+  histogram(
+    'gatefold_request_duration_seconds',
+    'Seconds from the complete request head to the last byte of the answer',
+    ({ totals }) =>
+      eachOperation(totals, ({ page, operation, durations }) => [{ labels: { page, operation }, value: durations }]),
+  ),
+  counter('gatefold_response_bytes_total', 'Bytes of response bodies', ({ totals }) =>
+    eachOperation(totals, ({ page, operation, bytes }) => [{ labels: { page, operation }, value: bytes }]),
+  ),
+  counter(
+    'gatefold_credential_requests_total',
+    'Requests answered, by id of the application credential',
+    ({ totals }) =>
+      Array.from(totals.requests.credentials(), ([credential, value]) => ({ labels: { credential }, value })),
+  ),
+  gauge('gatefold_requests_in_flight', 'Requests being processed', (service) =>
+    eachWorker(service, ({ report }) => report.inFlight),
+  ),
+
+  gauge('gatefold_workers', 'Worker processes by state', ({ supervisor }) =>
+    WORKER_STATES.map((state) => ({
+      labels: { state },
+      value: supervisor?.workers.filter((worker) => worker.state === state).length ?? 0,
+    })),
+  ),
+  gauge('gatefold_workers_wanted', 'Configured number of workers', (_, { wantedWorkers }) => wantedWorkers),
+  counter(
+    'gatefold_worker_deaths_total',
+    'Workers that exited without having been asked to',
+    ({ supervisor }) => supervisor?.workersDied,
+  ),
+  counter(
+    'gatefold_worker_replacements_total',
+    'Workers that replaced one that died or became faulty',
+    ({ supervisor }) => supervisor?.workersReplaced,
+  ),
+  gauge('gatefold_worker_report_age_seconds', "Seconds since the worker's last report", (service) =>
+    eachWorker(service, ({ reportAge }) => reportAge),
+  ),
+  gauge('gatefold_worker_memory_bytes', 'Resident memory of the worker', (service) =>
+    eachWorker(service, ({ report }) => report.memoryBytes),
+  ),
+  gauge('gatefold_worker_longest_delay_seconds', 'Longest event loop delay in the last minute', (service) =>
+    eachWorker(service, ({ longestDelay }) => longestDelay),
+  ),
+  histogram(
+    'gatefold_event_loop_delay_seconds',
+    'Event loop delay, sampled ten times a second in each worker',
+    (service) => [{ value: service.totals.delays }],
+  ),
+  gauge('gatefold_supervisor_memory_bytes', 'Resident memory of the supervisor', (_, { memoryBytes }) => memoryBytes()),
+  counter(
+    'gatefold_cpu_seconds_total',
+    'CPU time of all workers together, and of the supervisor',
+    ({ totals }, { cpuSeconds }) => [
+      { labels: { process: 'workers' }, value: totals.cpuSeconds },
+      { labels: { process: 'supervisor' }, value: cpuSeconds() },
+    ],
+  ),
+
+  gauge(
+    'gatefold_generation',
+    'Number of the serving generation; 0 before the first',
+    ({ supervisor }) => supervisor?.generation,
+  ),
+  gauge(
+    'gatefold_generation_start_time_seconds',
+    'When the serving generation began to serve, Unix time',
+    ({ supervisor }) => (supervisor?.servingSince?.getTime() ?? 0) / 1000,
+  ),
+  counter('gatefold_generations_total', 'Generations put to work', ({ supervisor }) => supervisor?.generationsServed),
+  counter(
+    'gatefold_generations_rejected_total',
+    'Generations and replacement workers refused, retries included',
+    (service) => service.supervisor?.generationsRejected,
+  ),
+  gauge(
+    'gatefold_generation_rejected',
+    '1 while an older generation serves because the folder does not load',
+    ({ supervisor }) => Number(supervisor?.rejected !== undefined),
+  ),
+  gauge(
+    'gatefold_groups_not_loadable',
+    'Groups that answer 500 because they have never loaded',
+    ({ supervisor }) => supervisor?.notLoadable.length,
+  ),
+
+  gauge(
+    'gatefold_credentials_rows',
+    'Rows of the live credentials table',
+    ({ latestReport }) => latestReport?.credentialRows,
+  ),
+  gauge(
+    'gatefold_credentials_quarantined_rows',
+    'Invalid rows of the credentials table, which are not live',
+    ({ latestReport }) => latestReport?.quarantinedRows,
+  ),
+  gauge(
+    'gatefold_credentials_stale_workers',
+    'Workers that serve an older credentials table because the file cannot be read',
+    ({ workers }) => workers.filter(({ report }) => report.credentialsFailure !== '').length,
+  ),
+  counter(
+    'gatefold_credentials_reloads_total',
+    'Credentials table reloads; each worker counts its own',
+    ({ totals }) => totals.credentialReloads,
+  ),
+  counter(
+    'gatefold_credentials_reload_failures_total',
+    'Failed credentials table reloads; each worker counts its own',
+    ({ totals }) => totals.credentialReloadFailures,
+  ),
+  gauge('gatefold_identity_providers', 'Identity providers in use', ({ latestReport }) => latestReport?.providers),
+  gauge(
+    'gatefold_identity_providers_refused',
+    'Invalid rows of the identity providers',
+    ({ latestReport }) => latestReport?.refusedProviderRows,
+  ),
+  counter(
+    'gatefold_identity_fetches_total',
+    'Requests for key sets and discovery documents',
+    ({ totals }) => totals.identityKeyFetches,
+  ),
+  counter(
+    'gatefold_identity_fetch_failures_total',
+    "Failed attempts to get a provider's keys",
+    ({ totals }) => totals.identityKeyFailures,
+  ),
+
+  counter('gatefold_rate_limited_total', 'Requests refused with 429 RATE_LIMITED', ({ totals }) =>
+    Object.entries(totals.rateLimited).map(([by, value]) => ({ labels: { by }, value })),
+  ),
+  gauge('gatefold_rate_limit_callers', 'Callers whose requests are counted against a limit', (service) =>
+    eachWorker(service, ({ report }) => report.rateLimitCallers),
+  ),
+
+  counter(
+    'gatefold_log_lines_dropped_total',
+    'Log lines not written because nobody read the log fast enough, by workers and by the supervisor',
+    ({ totals }, { logLinesDropped }) => [
+      { labels: { process: 'workers' }, value: totals.logLinesDropped },
+      { labels: { process: 'supervisor' }, value: logLinesDropped() },
+    ],
+  ),
+
+  gauge('gatefold_store_up', '1 while the store answers', (service) =>
+    storeSample(service, ({ state }) => Number(state.awayReason === null)),
+  ),
+  gauge('gatefold_store_age_seconds', 'Seconds since the credentials table was proven complete', (service) =>
+    storeSample(service, ({ ageSeconds }) => ageSeconds ?? Number.POSITIVE_INFINITY),
+  ),
+  counter('gatefold_store_full_reads_total', 'Times that all rows were read', (service) =>
+    storeSample(service, ({ state }) => state.fullReads),
+  ),
+  counter('gatefold_store_missed_bells_total', 'Changes of the store that no notification announced', (service) =>
+    storeSample(service, ({ state }) => state.missedBells),
+  ),
+  gauge('gatefold_machines', 'Machines that have reported lately', (service) =>
+    storeSample(service, ({ state }) => state.machines),
+  ),
+
+  counter('gatefold_trace_spans_total', 'Spans that the collector has, and spans that it has not', ({ totals }) => [
+    { labels: { outcome: 'exported' }, value: totals.spansExported },
+    { labels: { outcome: 'dropped' }, value: totals.spansDropped },
+  ]),
+
+  gauge('gatefold_certificate_expiry_timestamp_seconds', 'When the served certificate expires, Unix time', (service) =>
+    certificateSample(service, ({ notAfter }) => notAfter / 1000),
+  ),
+  counter('gatefold_certificate_reloads_total', 'Certificates that went live after the first one', (service) =>
+    certificateSample(service, ({ reloads }) => reloads),
+  ),
+  counter(
+    'gatefold_certificate_failures_total',
+    'Certificate files that could not be used, and orders that failed',
+    (service) => certificateSample(service, ({ failures }) => failures),
+  ),
+];
+
+export function collectFamilies(service: ServiceStatus, facts: SupervisorFacts): Family[] {
+  return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, facts) }));
+}
+
+/** Returns no sample without HTTPS. The value 0 would mean that the certificate expired in 1970. */
+function certificateSample(
+  { supervisor }: ServiceStatus,
+  measure: (certificate: CertificateStatus) => number,
+): Sample[] {
+  return supervisor?.certificate === undefined ? [] : [{ value: measure(supervisor.certificate) }];
+}
+
+function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus) => number): Sample[] {
+  return supervisor?.store === undefined ? [] : [{ value: measure(supervisor.store) }];
+}
+
+function eachOperation({ requests }: Totals, samplesOf: (counts: OperationCounts) => Sample[]): Sample[] {
+  return Array.from(requests.operations()).flatMap(samplesOf);
+}
+
+function eachWorker({ workers }: ServiceStatus, measure: (worker: ReportingWorker) => number): Sample[] {
+  return workers.map((worker) => ({ labels: { worker: worker.slot }, value: measure(worker) }));
+}

@@ -1,0 +1,69 @@
+// Decides whether the service is ready, and describes its state for /readyz. /livez needs no decision: a supervisor
+// that answers is alive.
+import { SERVICE } from '../../base/page-name.ts';
+import { unixTime } from '../../base/time.ts';
+import type { GroupLoad } from '../../live/load/group-load.ts';
+import type { StoreStatus } from '../store/link.ts';
+import type { WorkerReport } from './report.ts';
+import type { ServiceStatus } from './service-status.ts';
+
+/**
+ * - `starting`: no worker has loaded the controllers yet.
+ * - `no-worker`: all workers have ended, and new ones start.
+ * - `service-not-loadable`: every request gets 500, because no version of the service file has loaded.
+ * - `store-too-old`: credentials are refused, because the copy of the shared table is older than STORE_MAX_AGE.
+ */
+export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable' | 'store-too-old';
+
+/** The states in which a worker answers requests. A faulty worker does so until its replacement serves. */
+const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
+
+export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {
+  if (isStopping) return 'stopping';
+  if (supervisor === undefined || supervisor.generation === 0) return 'starting';
+  if (supervisor.notLoadable.some(({ group }) => group === SERVICE)) return 'service-not-loadable';
+  if (supervisor.store?.isTooOld) return 'store-too-old';
+  return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
+}
+
+/** Builds the body of /readyz. A field without a value is `null`, except `store`, which is left out without STORE. */
+export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
+  const { supervisor, workers: reportingWorkers, latestReport } = service;
+  const slots = new Map(reportingWorkers.map(({ pid, slot }) => [pid, slot]));
+  return {
+    status: readinessOf(service),
+    timestamp: unixTime(now.getTime()),
+    generation: supervisor?.generation ?? 0,
+    serving_since: supervisor?.servingSince?.toISOString() ?? null,
+    workers: (supervisor?.workers ?? []).map(({ pid, generation, state }) => ({
+      pid,
+      worker: pid === undefined ? null : (slots.get(pid) ?? null),
+      generation,
+      state,
+    })),
+    rejected: describeRejection(supervisor?.rejected),
+    not_loadable: (supervisor?.notLoadable ?? []).map(describeFailure),
+    ...(supervisor?.store === undefined ? {} : { store: describeStore(supervisor.store) }),
+    credentials: latestReport === undefined ? null : describeCredentials(latestReport),
+    identity: latestReport ? { providers: latestReport.providers, refused: latestReport.refusedProviderRows } : null,
+  };
+}
+
+function describeStore({ state: { awayReason: reason, machines }, ageSeconds }: StoreStatus): object {
+  return { state: reason === null ? 'connected' : 'away', reason, age_seconds: ageSeconds, machines };
+}
+
+function describeRejection(rejected: NonNullable<ServiceStatus['supervisor']>['rejected']): object | null {
+  if (rejected === undefined) return null;
+  const { generation, at, error, failures } = rejected;
+  return { generation, at: at.toISOString(), error: error ?? null, groups: failures.map(describeFailure) };
+}
+
+function describeFailure({ group, file, error, at }: GroupLoad): object {
+  return { group, file, error: error ?? null, at: at ?? null };
+}
+
+function describeCredentials(report: WorkerReport) {
+  const { credentialRows: rows, quarantinedRows: quarantined_rows, quarantineReasons: quarantined } = report;
+  return { rows, quarantined_rows, quarantined, failure: report.credentialsFailure || null };
+}

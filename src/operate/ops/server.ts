@@ -1,0 +1,168 @@
+// The operations port: /livez, /readyz and /metrics. It runs in the supervisor, so it answers even while all workers
+// are blocked. A client cannot start, stop or change anything through it.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer } from '../../base/builtins.ts';
+import { refusalCodeOf } from '../../base/client-error.ts';
+import { maxSupervisorConnections } from '../../base/descriptors.ts';
+import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
+import { isHttpError, refusal } from '../../base/errors.ts';
+import { listen } from '../../base/listen.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { unixTime } from '../../base/time.ts';
+import { version } from '../../own-files.ts';
+import { limitConnections } from './connections.ts';
+import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
+import { createMemoryReader } from './memory.ts';
+import { collectFamilies, type SupervisorFacts } from './metrics.ts';
+import { describeReadiness, readinessOf } from './readiness.ts';
+import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
+
+export interface OperationsServer {
+  /**
+   * Opens the port. Called before the first worker is started.
+   *
+   * @param supervisor returns the status of the supervisor, or undefined until the supervisor is created
+   * @throws the system's error when the port cannot be opened
+   */
+  open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
+  /** @param report the WorkerReport of a worker; undefined when the worker has none yet */
+  addReport(pid: number, report: unknown): void;
+  /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
+  setStopping(): void;
+}
+
+export interface OperationsServerOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly workers: number;
+  readonly log: Log;
+  readonly droppedLines: () => number;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+const MAX_CONNECTIONS = 100;
+/** Milliseconds within which a client must have sent its request. Probes give up sooner. */
+const REQUEST_TIMEOUT = 5000;
+const ANSWER_TIMEOUT = 5000;
+
+export function createOperationsServer(options: OperationsServerOptions): OperationsServer {
+  const { port, host, workers, log, droppedLines } = options;
+  let supervisor: () => SupervisorStatus | undefined = () => undefined;
+  const watch = createServiceWatch(() => supervisor());
+  const facts = supervisorFacts(workers, droppedLines);
+  const renderMetrics = () => renderFamilies(collectFamilies(watch.status(), facts));
+  let requestCount = 0;
+
+  const answersByPath = new Map<string, () => Answer>([
+    ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
+    ['/readyz', () => answerReady(watch.status())],
+    ['/metrics', () => ({ status: 200, type: CONTENT_TYPE, body: renderMetrics() })],
+  ]);
+
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    // limitConnections has cut this client off.
+    if (request.socket.destroyed) return;
+    const requestId = newRequestId();
+    try {
+      send(request, response, answer(request), requestId);
+    } catch (error) {
+      if (!isHttpError(error)) log.error('operations-answer-failed', describeError(error));
+      const httpError = isHttpError(error) ? error : refusal('INTERNAL_ERROR');
+      const body = `${envelope(httpError, requestId)}\n`;
+      send(request, response, { status: httpError.status, type: JSON_TYPE, body }, requestId, httpError.headers);
+    }
+  }
+
+  /** @throws HttpError MALFORMED_HOST, NOT_FOUND, METHOD_NOT_ALLOWED */
+  function answer({ url = '', method, headers, httpVersion }: IncomingMessage): Answer {
+    if (headers.host === undefined && httpVersion !== '1.0') throw refusal('MALFORMED_HOST');
+    const [path = ''] = url.split('?', 1);
+    const createAnswer = answersByPath.get(path);
+    if (createAnswer === undefined)
+      throw refusal('NOT_FOUND', `Not found: this port serves only ${[...answersByPath.keys()].join(', ')}`);
+    if (method !== 'GET' && method !== 'HEAD')
+      throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
+    return createAnswer();
+  }
+
+  function refuseClientError(error: Error, socket: Socket): void {
+    if (!socket.writable) return void socket.destroy();
+    const headers = ['Content-Type', JSON_TYPE, 'X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+    socket.end(rawRefusal(refusal(refusalCodeOf(error)), newRequestId(), headers), () => socket.destroy());
+  }
+
+  function newRequestId(): string {
+    return `ops-${process.pid}-${(++requestCount).toString(36)}`;
+  }
+
+  return {
+    async open(supervisorStatus) {
+      supervisor = supervisorStatus;
+      const server = createServer({
+        headersTimeout: REQUEST_TIMEOUT,
+        requestTimeout: REQUEST_TIMEOUT,
+        connectionsCheckingInterval: 1000,
+        // `answer` checks the Host header, because a refusal by Node itself would have no envelope.
+        requireHostHeader: false,
+      });
+      const maxConnections = maxSupervisorConnections(MAX_CONNECTIONS);
+      limitConnections(server, { maxConnections, answerTimeout: ANSWER_TIMEOUT });
+      server.on('request', handle);
+      server.on('checkExpectation', handle);
+      server.on('clientError', refuseClientError);
+      await listen(server, { port, host });
+      server.on('error', (error) => log.error('operations-port-failed', describeError(error)));
+      // The open port does not keep the process running.
+      server.unref();
+      log.info('operations-port-opened', { host, port: (server.address() as AddressInfo).port });
+    },
+    addReport: watch.addReport,
+    setStopping: watch.setStopping,
+  };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer, requestId: string, headers = {}) {
+  const { status, type, body } = answer;
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  response.writeHead(status, {
+    'Content-Type': type,
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'X-Request-Id': requestId,
+    // Node would read the whole body of a request before the next request. The end of the connection prevents that.
+    ...((length !== undefined || encoding !== undefined) && { Connection: 'close' }),
+    ...headers,
+  });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+function answerReady(service: ServiceStatus): Answer {
+  return asJson(readinessOf(service) === 'ready' ? 200 : 503, describeReadiness(service));
+}
+
+function asJson(status: number, body: object): Answer {
+  return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
+}
+
+function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number): SupervisorFacts {
+  return {
+    version: version(),
+    node: process.versions.node,
+    wantedWorkers,
+    logLinesDropped,
+    // A time that is rounded up could be in the future.
+    startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
+    memoryBytes: createMemoryReader(),
+    cpuSeconds() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+  };
+}

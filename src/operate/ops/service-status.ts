@@ -1,0 +1,112 @@
+// The state of the service for the operations port: the supervisor's status, and the sums of the workers' reports.
+
+import type { LimitKind } from '../../callers/limits/rate-limiter.ts';
+import type { SupervisorStatus as WorkersStatus } from '../../live/supervisor/status.ts';
+import type { CertificateStatus } from '../https/certificates.ts';
+import type { StoreStatus } from '../store/link.ts';
+import { addDelta, createHistogram, type Histogram } from './histogram.ts';
+import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './report.ts';
+import { createRequestCounts, type RequestCounts } from './request-counts.ts';
+
+export type SupervisorStatus = WorkersStatus & {
+  readonly certificate?: CertificateStatus | undefined;
+  readonly store?: StoreStatus | undefined;
+};
+
+export interface ReportingWorker {
+  readonly pid: number;
+  /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
+  readonly slot: number;
+  readonly report: WorkerReport;
+  readonly reportAge: number;
+  /** The longest event loop delay of the last minute, in seconds. */
+  readonly longestDelay: number;
+}
+
+/** Sums over all workers since the start, also over workers that have ended. */
+export interface Totals extends Counters {
+  readonly requests: RequestCounts;
+  readonly delays: Histogram;
+  readonly rateLimited: Record<LimitKind, number>;
+}
+
+export interface ServiceStatus {
+  readonly supervisor: SupervisorStatus | undefined;
+  readonly isStopping: boolean;
+  readonly totals: Totals;
+  readonly workers: readonly ReportingWorker[];
+  /** The last report of any worker, for data that all workers share: the tables of credentials and providers. */
+  readonly latestReport: WorkerReport | undefined;
+}
+
+export interface ServiceWatch {
+  status(): ServiceStatus;
+  addReport(pid: number, report: unknown): void;
+  setStopping(): void;
+}
+
+/** Maximum number of delays in `recentDelays`: the longest of each report. Sixty reports cover one minute. */
+const MAX_DELAYS = 60;
+
+export function createServiceWatch(
+  supervisor: () => SupervisorStatus | undefined,
+  now: () => number = () => performance.now(),
+): ServiceWatch {
+  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; recentDelays: number[] }>();
+  const totals: Totals = {
+    requests: createRequestCounts(),
+    delays: createHistogram(DELAY_BOUNDS),
+    rateLimited: { credential: 0, address: 0, operation: 0 },
+    ...(Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Counters),
+  };
+  let latestReport: WorkerReport | undefined;
+  let isStopping = false;
+
+  function status(): ServiceStatus {
+    const supervisorStatus = supervisor();
+    removeEnded(supervisorStatus);
+    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, recentDelays }]) => {
+      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...recentDelays) };
+    });
+    reportingWorkers.sort((a, b) => a.slot - b.slot);
+    return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
+  }
+
+  function addReport(pid: number, value: unknown): void {
+    const report = value as WorkerReport | undefined;
+    if (report === undefined) return;
+    addToTotals(report);
+    latestReport = report;
+    if (!workers.has(pid)) removeEnded(supervisor());
+    const { slot, recentDelays } = workers.get(pid) ?? { slot: freeSlot(), recentDelays: [] as number[] };
+    recentDelays.push(report.longestDelay);
+    if (recentDelays.length > MAX_DELAYS) recentDelays.shift();
+    workers.set(pid, { slot, report, reportedAt: now(), recentDelays });
+  }
+
+  function addToTotals(report: WorkerReport): void {
+    for (const delta of report.requestsByOperation) totals.requests.add(delta);
+    for (const [id, requests] of report.requestsByCredential) totals.requests.countCredential(id, requests);
+    addDelta(totals.delays, report.delays);
+    for (const name of COUNTERS) totals[name] += report[name];
+    for (const [kind, refusals] of Object.entries(report.rateLimited))
+      totals.rateLimited[kind as LimitKind] += refusals;
+  }
+
+  function freeSlot(): number {
+    const slotsInUse = new Set(Array.from(workers.values(), ({ slot }) => slot));
+    for (let slot = 0; ; slot++) if (!slotsInUse.has(slot)) return slot;
+  }
+
+  /** Removes workers that have ended. Their counts stay in `totals`. */
+  function removeEnded(supervisorStatus: SupervisorStatus | undefined): void {
+    const livePids = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
+    for (const pid of workers.keys()) if (!livePids.has(pid)) workers.delete(pid);
+  }
+
+  function setStopping(): void {
+    isStopping = true;
+  }
+
+  return { status, addReport, setStopping };
+}

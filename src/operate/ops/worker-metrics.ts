@@ -1,0 +1,104 @@
+// The worker's half of the metrics, loaded only with OPS_PORT. Counting a request allocates no memory, and no label
+// value comes from a client.
+import { servingPage } from '../../base/page-name.ts';
+import type { Credentials } from '../../callers/credentials/credentials.ts';
+import type { Identity } from '../../callers/identity/handler.ts';
+import type { RateLimiter } from '../../callers/limits/rate-limiter.ts';
+import type { App } from '../../request/app.ts';
+import type { Exchange } from '../../request/exchange.ts';
+import { createLoopDelay, type LoopDelay } from './loop-delay.ts';
+import { createMemoryReader } from './memory.ts';
+import type { WorkerReport } from './report.ts';
+import { createRequestCounts } from './request-counts.ts';
+
+export type AnsweredExchange = Pick<Exchange, 'group' | 'groupInUrl' | 'operation' | 'verb'> & {
+  readonly caller: Pick<Exchange['caller'], 'row' | 'credentialId'>;
+  readonly answer?: Pick<Exchange['answer'], 'isClientFault'>;
+};
+
+export interface ReportedParts {
+  readonly app: Pick<App, 'inFlight'>;
+  readonly credentials: Pick<Credentials, 'status'>;
+  readonly identity: Pick<Identity, 'status'>;
+  readonly limiter: Pick<RateLimiter, 'status'>;
+  readonly logWriter: { droppedLines(): number };
+  readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
+}
+
+export interface WorkerMetrics {
+  /** Counts an answer. The unit of `duration` is milliseconds. */
+  readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
+  /** Builds a report. Its counts cover the time since the last report. */
+  takeReport(parts: ReportedParts): WorkerReport;
+  close(): void;
+}
+
+/** Maximum number of quarantined (invalid) rows that a report names. The log names all of them. */
+const MAX_NAMED_ROWS = 20;
+
+export function createWorkerMetrics(): WorkerMetrics {
+  const requests = createRequestCounts();
+  /** Created for the first report, so that the load of the controllers, when no request waits, is not measured. */
+  let loopDelay: LoopDelay | undefined;
+  const growthOf = createGrowthCounter();
+  const memoryBytes = createMemoryReader();
+
+  return {
+    observer: {
+      answered(exchange, status, bytes, duration) {
+        const counts = requests.countsFor(servingPage(exchange), exchange.operation);
+        requests.count(counts, exchange.verb, status, bytes, duration, exchange.answer?.isClientFault);
+        const { row, credentialId } = exchange.caller;
+        if (row !== undefined) requests.countCredential(credentialId);
+      },
+    },
+    takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {
+      loopDelay ??= createLoopDelay();
+      const credentialsStatus = credentials.status();
+      const providers = identity.status();
+      const { refused, callers } = limiter.status();
+      const { user, system } = process.cpuUsage();
+      const spans = tracing?.status() ?? { exported: 0, dropped: 0 };
+      return {
+        requestsByOperation: requests.takeOperations(),
+        requestsByCredential: requests.takeCredentials(),
+        ...loopDelay.take(),
+        cpuSeconds: growthOf('cpu', user + system) / 1e6,
+        credentialReloads: growthOf('reloads', credentialsStatus.reloads),
+        credentialReloadFailures: growthOf('reload failures', credentialsStatus.reloadFailures),
+        identityKeyFetches: growthOf('key fetches', providers.keyFetches),
+        identityKeyFailures: growthOf('key failures', providers.keyFailures),
+        rateLimited: {
+          credential: growthOf('limited by credential', refused.credential),
+          address: growthOf('limited by address', refused.address),
+          operation: growthOf('limited by operation', refused.operation),
+        },
+        logLinesDropped: growthOf('log lines dropped', logWriter.droppedLines()),
+        spansExported: growthOf('spans exported', spans.exported),
+        spansDropped: growthOf('spans dropped', spans.dropped),
+        inFlight: app.inFlight(),
+        rateLimitCallers: callers,
+        memoryBytes: memoryBytes(),
+        credentialRows: credentialsStatus.rows,
+        quarantinedRows: credentialsStatus.quarantined.length,
+        quarantineReasons: credentialsStatus.quarantined
+          .slice(0, MAX_NAMED_ROWS)
+          .map(({ name, reason }) => ({ name, reason })),
+        credentialsFailure: credentialsStatus.lastFailure ?? '',
+        providers: providers.providers.length,
+        refusedProviderRows: providers.refusedRows,
+      };
+    },
+    close: () => loopDelay?.close(),
+  };
+}
+
+/** @returns a function that returns how much the named count has grown since the last call with this name */
+function createGrowthCounter(): (name: string, value: number) => number {
+  const lastValues = new Map<string, number>();
+  return (name, value) => {
+    const difference = value - (lastValues.get(name) ?? 0);
+    lastValues.set(name, value);
+    return Math.max(0, difference);
+  };
+}

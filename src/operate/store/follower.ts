@@ -1,0 +1,197 @@
+// Keeps the replica equal to the store. About once a second, the follower makes a look: it asks the store for changes,
+// and fetches them. The bell, a notification from the store, makes the next look begin at once.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { crypto } from '../../base/builtins.ts';
+import type { Log } from '../../base/log.ts';
+import type { HostState } from './messages.ts';
+import { isRevoked, type Replica, withRevocation } from './replica.ts';
+import { type Store, StoreAway } from './store.ts';
+
+type FollowerStatus = Pick<HostState, 'awayReason' | 'needsOperator' | 'fullReads' | 'missedBells'>;
+
+export interface Follower {
+  /**
+   * Makes a look. The look begins when the running one has ended, and all calls until then share the new look.
+   *
+   * @throws StoreAway
+   */
+  look(): Promise<void>;
+  onBell(): void;
+  status(): FollowerStatus;
+  close(): void;
+}
+
+export interface FollowerOptions {
+  readonly store: Store;
+  readonly replica: Replica;
+  readonly log: Log;
+  readonly onPublished: () => void;
+  readonly onLook: () => void;
+}
+
+/** Milliseconds from the end of a look to the next one, on average, while the bell works. */
+const INTERVAL_MS = 1000;
+/** The pause between looks after a change that no bell announced. */
+const INTERVAL_WITHOUT_BELL_MS = 250;
+/** The pause between looks while the store is away. */
+const RETRY_MS = 250;
+/**
+ * The pause after a write of the file, as a multiple of the processor time of the write. So writing takes at most a
+ * fifth of a processor, however many changes come. The elapsed time of the write is not used: on a busy machine, this
+ * time includes other processes, and the pause would be longer than necessary.
+ */
+const PUBLISH_PAUSE_FACTOR = 4;
+/** At most this many lost revocations are written back to the store in one write. */
+const MAX_RESTORED = 1000;
+
+export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
+  let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
+  let bellCount = 0;
+  let hasRung = false;
+  /** Whether a change has come without the bell, and the bell has not rung since. Looks are then more frequent. */
+  let isBellBroken = false;
+  /** When the store was first found away; undefined while it can be used. Times are those of `performance.now()`. */
+  let awaySince: number | undefined;
+  let isClosed = false;
+  let lastLook: Promise<void> = Promise.resolve();
+  let nextLook: Promise<void> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let publishPauseMs = 0;
+  let publishedAt = Number.NEGATIVE_INFINITY;
+
+  schedule(0);
+
+  function look(): Promise<void> {
+    nextLook ??= lastLook
+      .catch(() => {})
+      .then(() => {
+        nextLook = undefined;
+        return lookNow();
+      });
+    lastLook = nextLook;
+    return nextLook;
+  }
+
+  async function lookNow(): Promise<void> {
+    try {
+      const beganAt = performance.now();
+      const isChanged = await update();
+      if (isChanged) await sleep(Math.max(0, publishedAt + publishPauseMs - performance.now()));
+      // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
+      publish();
+      replica.markComplete();
+      if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
+      awaySince = undefined;
+      status = { ...status, awayReason: null, needsOperator: false };
+      // This write fails while the store is read-only. Such a store is not away, and the next look writes again.
+      await restoreRevocations().catch(() => {});
+    } catch (error) {
+      const reason = (error as Error).message;
+      const age = replica.age();
+      const ageSeconds = age === null ? null : Math.round(age / 1000);
+      if (status.awayReason !== reason) log.error('store-away', { reason, age_seconds: ageSeconds });
+      awaySince ??= performance.now();
+      // Any other error than StoreAway is about the files on this machine.
+      status = { ...status, awayReason: reason, needsOperator: !(error instanceof StoreAway) || error.needsOperator };
+      throw error instanceof StoreAway ? error : new StoreAway(reason, { cause: error });
+    } finally {
+      onLook();
+      const interval = isBellBroken ? INTERVAL_WITHOUT_BELL_MS : INTERVAL_MS;
+      if (!isClosed) schedule(status.awayReason === null ? interval : RETRY_MS);
+    }
+  }
+
+  function schedule(pause: number): void {
+    clearTimeout(timer);
+    // Random pauses keep machines that lost the store at the same moment from returning at the same moment.
+    timer = setTimeout(lookWithoutError, pause * (0.8 + 0.4 * Math.random()));
+  }
+
+  /** Makes a look whose error nobody gets. `lookNow` logs the error, and schedules the next look. */
+  function lookWithoutError(): void {
+    look().catch(() => {});
+  }
+
+  /** Fetches all changes from the store into memory. @returns whether the rows have changed */
+  async function update(): Promise<boolean> {
+    let isChanged = false;
+    // While the store was away, no bell could ring. The changes of that time do not count as missed by the bell.
+    const isAnnounced = hasRung || status.awayReason !== null;
+    hasRung = false;
+    for (;;) {
+      const version = replica.version();
+      const changes = version === undefined ? undefined : await store.since('keys', version);
+      if (changes === undefined) {
+        const snapshot = await store.read('keys');
+        status = { ...status, fullReads: status.fullReads + 1 };
+        if (version !== undefined) log.warn('store-history-changed', { rows: snapshot.entries.size });
+        replica.replaceAll(snapshot);
+        isChanged = true;
+        // Further changes can have come during the read, so the store is asked for changes since the snapshot.
+        continue;
+      }
+      if (changes.changes.length > 0) {
+        if (!isAnnounced && !hasRung && !isChanged) void countMissedBell(bellCount);
+        isChanged = true;
+      }
+      replica.apply(changes);
+      if (changes.isComplete) return isChanged;
+    }
+  }
+
+  /**
+   * Counts a missed bell, unless the bell rings within a second after a look has found the change.
+   *
+   * @param countBefore how often the bell had rung when the look found the change
+   */
+  async function countMissedBell(countBefore: number): Promise<void> {
+    await sleep(1000, undefined, { ref: false });
+    if (bellCount !== countBefore || status.awayReason !== null) return;
+    status = { ...status, missedBells: status.missedBells + 1 };
+    if (!isBellBroken) log.warn('store-bell-missing', { effect: 'changes are found four times a second' });
+    isBellBroken = true;
+  }
+
+  /**
+   * Writes lost revocations to the store again, in one write. If another machine was faster, nothing is written, and
+   * the update at the end fetches the rows of the other machine.
+   */
+  async function restoreRevocations(): Promise<void> {
+    const lost = [...replica.lostRevocations()].slice(0, MAX_RESTORED);
+    if (lost.length === 0) return;
+    const names = lost.map(([name]) => name);
+    const { entries } = await store.read('keys', names);
+    const changes = lost.flatMap(([name, time]) => {
+      const entry = entries.get(name);
+      if (entry === undefined || isRevoked(entry.value)) return [];
+      return [{ name, expectedVersion: entry.version, value: withRevocation(entry.value, time) }];
+    });
+    if (changes.length > 0 && (await store.write('keys', changes, crypto().randomUUID())))
+      for (const { name } of changes) log.warn('store-revocation-restored', { id: name });
+    await update();
+  }
+
+  function publish(): void {
+    const cpuBefore = process.cpuUsage();
+    if (!replica.publish()) return;
+    const { user: userMicroseconds, system: systemMicroseconds } = process.cpuUsage(cpuBefore);
+    publishedAt = performance.now();
+    publishPauseMs = (PUBLISH_PAUSE_FACTOR * (userMicroseconds + systemMicroseconds)) / 1000;
+    onPublished();
+  }
+
+  return {
+    look,
+    onBell() {
+      bellCount++;
+      hasRung = true;
+      isBellBroken = false;
+      lookWithoutError();
+    },
+    status: () => status,
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+}

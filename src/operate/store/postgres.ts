@@ -1,0 +1,199 @@
+// The store in PostgreSQL (schema.ts has the statements). A write is a single statement, so a machine that stops during
+// a write leaves no lock behind.
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { crypto } from '../../base/builtins.ts';
+import { type Connection, type ConnectionOptions, openConnection, type Row, sqlState } from './connection.ts';
+import * as sql from './schema.ts';
+import { type Store, StoreAway } from './store.ts';
+
+export interface PostgresStore extends Store {
+  /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
+  reportMachine(): Promise<number>;
+  sweepRates(): Promise<void>;
+  init(): Promise<void>;
+  query(text: string): Promise<readonly Row[]>;
+}
+
+export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'load' | 'name'> {
+  /** Called when the bell rings, which is a notification after each change. A call can be repeated, late or lost. */
+  readonly onBell?: () => void;
+}
+
+/** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
+const FIRST_CONNECT_TIMEOUT = 5000;
+/** Minimum milliseconds of the later limits. */
+const MIN_CONNECT_TIMEOUT = 1500;
+/** The number of rounds of attempts within the time limit. Each round tries all hosts. */
+const ROUNDS = 3;
+/** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
+const LONG_QUERY_TIMEOUT = 60_000;
+/** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
+const WRITE_TIMEOUT = 5000;
+
+export function createPostgresStore({ address, load, name, onBell }: PostgresOptions): PostgresStore {
+  const machineId = crypto().randomUUID();
+  let connection: Connection | undefined;
+  let opening: Promise<Connection> | undefined;
+  let connectTimeout = FIRST_CONNECT_TIMEOUT;
+  let isClosed = false;
+
+  function getConnection(): Promise<Connection> | Connection {
+    if (connection?.isOpen()) return connection;
+    opening ??= openPrimary().finally(() => {
+      opening = undefined;
+    });
+    return opening;
+  }
+
+  /**
+   * Connects to all hosts, and uses the first that is not a standby. An attempt that begins during a network failure
+   * still waits for a lost packet when the failure is over. So further rounds begin while the first one waits. The
+   * first round that succeeds or fails decides.
+   */
+  async function openPrimary(): Promise<Connection> {
+    const deadline = performance.now() + connectTimeout;
+    const finished = new AbortController();
+    const rounds = Array.from({ length: ROUNDS }, async (_, index) => {
+      if (index > 0) await sleep((index * connectTimeout) / ROUNDS, undefined, { signal: finished.signal });
+      return connectToPrimary(Math.max(1, deadline - performance.now()), finished.signal);
+    });
+    try {
+      connection = await Promise.race(rounds);
+      return connection;
+    } finally {
+      finished.abort();
+      closeOthers(rounds, connection);
+    }
+  }
+
+  async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<Connection> {
+    const beganAt = performance.now();
+    const attempts = address.hosts.map((server) =>
+      openConnection({ load, address, server, name, timeout, onNotify: () => onBell?.() }),
+    );
+    const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
+      const message = errors.map((error) => error.message).join('; ');
+      const needsOperator = errors.every((error) => error.needsOperator);
+      throw new StoreAway(message, { needsOperator });
+    });
+    closeOthers(attempts, primary);
+    // When another round was faster, `closeOthers` closes this connection.
+    if (finished.aborted) return primary;
+    connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * (performance.now() - beganAt));
+    if (onBell !== undefined) await primary.query('listen gatefold');
+    return primary;
+  }
+
+  async function run(text: string, parameters: readonly (string | number | null)[], timeout?: number) {
+    if (isClosed) throw new StoreAway('the store was closed');
+    return (await getConnection()).query(text, parameters, timeout);
+  }
+
+  return {
+    async read(space, names) {
+      const rows =
+        names === undefined
+          ? await run(sql.READ, [space], LONG_QUERY_TIMEOUT)
+          : await run(sql.READ_NAMES, [space, JSON.stringify(names)]);
+      const entries = entriesOf(rows).map(({ name, v, value }) => {
+        return [String(name), { version: String(v), value: String(value) }] as const;
+      });
+      return { version: versionOf(rows), entries: new Map(entries) };
+    },
+    async since(space, version) {
+      const start = parseVersion(version);
+      if (start === undefined) return undefined;
+      const rows = await run(sql.SINCE, [space, start.number]);
+      const current = versionOf(rows);
+      const { origin, number } = parseVersion(current) as Version;
+      // A database that was restored can have a smaller number. It lacks changes that the reader has seen.
+      if (origin !== start.origin || BigInt(number) < BigInt(start.number)) return undefined;
+      const changes = entriesOf(rows).map(({ name, value }) => {
+        return [String(name), value === null ? undefined : String(value)] as const;
+      });
+      const isComplete = changes.length < sql.MAX_CHANGES;
+      return { version: isComplete ? current : `${origin}/${rows.at(-1)?.v}`, changes, isComplete };
+    },
+    async write(space, changes, id, spaceVersion) {
+      const list = changes.map(({ name, expectedVersion, value }, index) => {
+        return { name, k: index + 1, is: expectedVersion || '0', value };
+      });
+      // No space has the number -1, so the write fails when the version is not in the form of this file.
+      const expected = spaceVersion === undefined ? null : (parseVersion(spaceVersion)?.number ?? '-1');
+      const timeout = changes.length > 100 ? LONG_QUERY_TIMEOUT : WRITE_TIMEOUT;
+      try {
+        const [row] = await run(sql.WRITE, [space, JSON.stringify(list), String(list.length), id, expected], timeout);
+        if (row?.written === list.length) return true;
+      } catch (error) {
+        if (sqlState(error) !== DIVISION_BY_ZERO) throw error;
+      }
+      // Nothing was written now. But an earlier attempt, whose answer was lost, can have written the changes.
+      const [row] = await run(sql.COUNT_WRITTEN, [space, JSON.stringify(changes.map(({ name }) => name)), id]);
+      return row?.written === changes.length;
+    },
+    async spend(spendings) {
+      const list = spendings.map(([caller, spent, count, seconds, burst]) => {
+        return { caller, spent, burst, gain: count / seconds };
+      });
+      const rows = await run(sql.SPEND, [JSON.stringify(list)]);
+      const tokens = new Map(rows.map((row) => [row.caller, Number(row.tokens)]));
+      return spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst);
+    },
+    async reportMachine() {
+      const [row] = await run(sql.REPORT_MACHINE, [machineId, hostname()]);
+      return Number(row?.machines ?? 1);
+    },
+    async sweepRates() {
+      await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
+    },
+    async init() {
+      await run(sql.SCHEMA, []);
+    },
+    query: (text) => run(text, []),
+    async close() {
+      isClosed = true;
+      await opening?.catch(() => {});
+      connection?.close();
+    },
+  };
+}
+
+/** The SQLSTATE with which `WRITE` fails when not all of its changes can be made. */
+const DIVISION_BY_ZERO = '22012';
+
+/** Closes the connections of these attempts except `used`, also a connection that is opened later. */
+function closeOthers(attempts: readonly Promise<Connection>[], used: Connection | undefined): void {
+  for (const attempt of attempts)
+    attempt.then(
+      (connection) => connection === used || connection.close(),
+      () => {},
+    );
+}
+
+interface Version {
+  /**
+   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. In
+   * two origins, the same number can mean different changes.
+   */
+  readonly origin: string;
+  /** The number of the latest change of the space. */
+  readonly number: string;
+}
+
+/** @returns undefined for a text without an origin or a number, such as the empty text */
+function parseVersion(version: string): Version | undefined {
+  const [, origin = '', number = ''] = /^(.+)\/(\d+)$/.exec(version) ?? [];
+  return origin === '' ? undefined : { origin, number };
+}
+
+function versionOf(rows: readonly Row[]): string {
+  const [row] = rows;
+  if (row === undefined) throw new StoreAway('it is not prepared. Run: gatefold store init', { needsOperator: true });
+  return `${row.history}/${row.timeline}/${row.head}`;
+}
+
+/** Returns the rows that have an entry. Without any entry, a statement returns one row, which has only the version. */
+function entriesOf(rows: readonly Row[]): readonly Row[] {
+  return rows.filter(({ name }) => name !== null);
+}

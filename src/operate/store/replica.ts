@@ -1,0 +1,191 @@
+// The replica, in memory and in the file `production.json`, so that a machine starts and serves while the store is
+// away.
+// - A standby that is promoted can lack revocations. The replica keeps those that this machine has seen.
+// - `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but the store and
+//   the rows in memory do not.
+import { statSync, utimesSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '../../base/failure.ts';
+import type { Log } from '../../base/log.ts';
+import { writeWholeFile } from '../../base/whole-file.ts';
+import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/revoked-here.ts';
+import { tablePath } from '../../callers/credentials/write/table-file.ts';
+import { readTableFile, tableText } from './entries.ts';
+import type { Changes, Snapshot } from './store.ts';
+
+export interface Replica {
+  version(): string | undefined;
+  /** Whether workers have a table: a copy of the store, or a table from the time before this machine used the store. */
+  hasTable(): boolean;
+  /** The JSON of each row by its name. */
+  rows(): ReadonlyMap<string, string>;
+  /**
+   * Replaces all rows by the rows of the store.
+   *
+   * @throws Error when the file has rows of its own that the store lacks
+   */
+  replaceAll(snapshot: Snapshot): void;
+  apply(changes: Changes): void;
+  /** The revocations that the store has lost: the time of each by the name of the row. */
+  lostRevocations(): ReadonlyMap<string, unknown>;
+  /**
+   * Writes the file if the rows or the revocations by `revoke --here` have changed since the last call.
+   *
+   * @returns whether the file was written
+   * @throws the error of a system call
+   */
+  publish(): boolean;
+  /** Records that the rows equal those of the store at this moment. */
+  markComplete(): void;
+  /** Milliseconds since the last `markComplete`, in this process or an earlier one; null if there was none. */
+  age(): number | null;
+}
+
+/** Milliseconds between two touches of the file `.store-proof`, whose time says when the rows were last complete. */
+const PROOF_INTERVAL = 10_000;
+/** Milliseconds between a change of the file and its sync to disk. */
+const SYNC_DELAY = 1000;
+/** At most this many names of missing rows are in one log line. */
+const MAX_NAMES = 20;
+
+/** @throws Error with a message of one line, when the file exists and is not a table */
+export function openReplica(dataDir: string, log: Log): Replica {
+  const path = tablePath(dataDir);
+  const proofPath = join(dataDir, '.store-proof');
+  const fileTable = readTableFile(dataDir);
+  const hasFile = fileTable !== undefined;
+  let version = fileTable?.copyMark?.version;
+  let rows = new Map(fileTable?.rows);
+  // Only a copy of the store can have revocations by `revoke --here`.
+  for (const [name, time] of version === undefined ? [] : readRevokedHere(dataDir)) {
+    const row = rows.get(name);
+    if (row !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
+  }
+  let isDirty = true;
+  /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
+  let publishedListTime: number | undefined;
+  let isSyncDue = false;
+  // `completeAt` and `touchedAt` are times of `performance.now()`. A table from the time before this machine used the
+  // store counts as complete at the start.
+  let completeAt: number | undefined;
+  if (version !== undefined) completeAt = proofTime(proofPath);
+  else if (hasFile) completeAt = performance.now();
+  let touchedAt = Number.NEGATIVE_INFINITY;
+  const lostRevocations = new Map<string, unknown>();
+
+  /** Logs the rows and revocations that a new snapshot lacks, and keeps these revocations. */
+  function keepLostRevocations(next: Snapshot['entries']): void {
+    const missingNames: string[] = [];
+    for (const [name, row] of rows) {
+      const current = next.get(name)?.value;
+      if (current === undefined) missingNames.push(name);
+      else if (isRevoked(row) && !isRevoked(current)) lostRevocations.set(name, revocationTime(row));
+    }
+    if (missingNames.length > 0)
+      log.warn('store-rows-missing', { count: missingNames.length, names: missingNames.slice(0, MAX_NAMES) });
+    if (lostRevocations.size > 0)
+      log.warn('store-revocations-lost', { count: lostRevocations.size, effect: 'they are written again' });
+  }
+
+  /** Later, because a revocation must not wait for the disk. A power cut loses nothing that the store lacks. */
+  function syncLater(): void {
+    if (isSyncDue) return;
+    isSyncDue = true;
+    setTimeout(() => {
+      isSyncDue = false;
+      // An error is ignored, because the store has every change that this sync would save.
+      open(path, 'r+')
+        .then((file) => file.sync().finally(() => file.close()))
+        .catch(() => {});
+    }, SYNC_DELAY).unref();
+  }
+
+  function setRow(name: string, row: string | undefined): void {
+    if (row === undefined) rows.delete(name);
+    else rows.set(name, row);
+    // A revocation is no longer lost when the store has it again, or when the row is gone.
+    if (lostRevocations.has(name) && (row === undefined || isRevoked(row))) lostRevocations.delete(name);
+  }
+
+  return {
+    version: () => version,
+    hasTable: () => version !== undefined || hasFile,
+    rows: () => rows,
+    replaceAll({ version: next, entries }) {
+      // Without a version, the rows are from the time before this machine used the store.
+      const missingCount = version === undefined ? [...rows.keys()].filter((name) => !entries.has(name)).length : 0;
+      if (missingCount > 0)
+        throw new Error(
+          `${path} has ${missingCount} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
+        );
+      if (version !== undefined) keepLostRevocations(entries);
+      rows = new Map();
+      for (const [name, { value }] of entries) setRow(name, value);
+      version = next;
+      isDirty = true;
+    },
+    apply({ changes, version: next }) {
+      isDirty ||= changes.length > 0;
+      for (const [name, row] of changes) setRow(name, row);
+      version = next;
+    },
+    lostRevocations: () => lostRevocations,
+    publish() {
+      const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
+      if (!isDirty && listTime === publishedListTime) return false;
+      const revokedHere = readRevokedHere(dataDir);
+      const fileRows = Array.from(rows, ([name, row]) => {
+        const time = lostRevocations.get(name) ?? revokedHere.get(name);
+        return time === undefined || isRevoked(row) ? row : withRevocation(row, time);
+      });
+      // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the
+      // lost revocations again.
+      const copyMark = { version: lostRevocations.size > 0 ? '' : (version as string) };
+      // A writer of the table removes all drafts whose names begin like that of the table.
+      const draft = join(dataDir, '.replica.tmp');
+      writeWholeFile(path, tableText(fileRows, copyMark), { isDurable: false, draft });
+      syncLater();
+      publishedListTime = listTime;
+      isDirty = false;
+      return true;
+    },
+    markComplete() {
+      completeAt = performance.now();
+      if (completeAt - touchedAt < PROOF_INTERVAL) return;
+      touchedAt = completeAt;
+      touchFile(proofPath);
+    },
+    age: () => (completeAt === undefined ? null : performance.now() - completeAt),
+  };
+}
+
+/** Sets the time of a file to now. After an error, the file has an older time, so the table counts as older. */
+function touchFile(path: string): void {
+  const now = new Date();
+  try {
+    utimesSync(path, now, now);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') writeFileSync(path, '');
+  }
+}
+
+/** Returns a time of `performance.now()`. A time in the future counts as now: a clock was set back. */
+function proofTime(path: string): number | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats && performance.now() - Math.max(0, Date.now() - stats.mtimeMs);
+}
+
+/** @param row the JSON of a row */
+export function isRevoked(row: string): boolean {
+  return revocationTime(row) !== undefined;
+}
+
+function revocationTime(row: string): unknown {
+  return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
+}
+
+/** Returns the row with this time of revocation; with undefined, the row is not revoked. */
+export function withRevocation(row: string, time: unknown): string {
+  return JSON.stringify({ ...(JSON.parse(row) as object), revoked_at: time });
+}

@@ -1,0 +1,56 @@
+// Changes rows in the store for a command. If a row has changed in the store since it was read, the edit is repeated. A
+// write whose answer is lost is sent again with the same id, so the store makes its changes only once.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { crypto } from '../../base/builtins.ts';
+import { createEditableTable, type EditableTable } from '../../callers/credentials/write/editable-table.ts';
+import { createRowNames } from './entries.ts';
+import { type Change, type Store, StoreAway } from './store.ts';
+
+/** Milliseconds for which a failed call is retried. A standby of the database can be promoted in this time. */
+const PATIENCE_MS = 10_000;
+/** Milliseconds between two attempts. */
+const PAUSE_MS = 100;
+
+/**
+ * Calls `work` until it succeeds, until a retry is useless, or until `patience` milliseconds have passed.
+ *
+ * @throws StoreAway, or at once any other error of `work`
+ */
+export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIENCE_MS): Promise<T> {
+  for (const deadline = performance.now() + patience; ; await sleep(PAUSE_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreAway) || error.needsOperator || performance.now() > deadline) throw error;
+    }
+  }
+}
+
+/**
+ * @param names the names of the rows that `edit` gets and can change. `edit` can also append new rows, and is called
+ *   again when the rows have changed before the write
+ * @param patience milliseconds for which each failed call of the store is retried
+ * @returns the value that `edit` returned
+ * @throws StoreAway, or any error of `edit`
+ */
+export async function updateRows<T>(
+  store: Store,
+  names: readonly string[],
+  edit: (table: EditableTable) => T,
+  patience?: number,
+): Promise<T> {
+  for (;;) {
+    const { entries } = await retryWhileAway(() => store.read('keys', names), patience);
+    const existing = [...entries];
+    const { table, editedRows } = createEditableTable(existing.map(([, { value }]) => JSON.parse(value) as unknown));
+    const result = edit(table);
+    const nameOf = createRowNames();
+    const changes = editedRows.flatMap((row, index): Change[] => {
+      if (row === table.rows[index]) return [];
+      const [name, entry] = existing[index] ?? [nameOf(row), undefined];
+      return [{ name, expectedVersion: entry?.version ?? '', value: JSON.stringify(row) }];
+    });
+    const id = crypto().randomUUID();
+    if (changes.length === 0 || (await retryWhileAway(() => store.write('keys', changes, id), patience))) return result;
+  }
+}

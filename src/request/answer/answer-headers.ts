@@ -1,0 +1,142 @@
+// Builds the header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays are
+// built once for each origin of a web page, because to build them for each answer costs 4 to 19 percent of a request
+// (bench/NOTES.md).
+import { JSON_TYPE } from '../../base/envelope.ts';
+import type { CorsPolicy } from '../../callers/access/cors.ts';
+import type { ServiceDefinition } from '../../callers/access/definition.ts';
+
+/** The header lines of answers to one origin. Each array has alternating names and values. */
+export interface HeaderSet {
+  /** The header lines of a JSON answer. At the end are LAST_LINES, in which the sender overwrites the empty values. */
+  readonly json: string[];
+  /** Like `json`, for an answer that no cache may store. */
+  readonly uncached: string[];
+  /** Returns all lines but LAST_LINES. @param answerLines the lines of one answer, with its content type */
+  addTo(answerLines: readonly string[]): string[];
+  /**
+   * Returns a copy of `usual` (`json` or `uncached`) with the lines `extra`. Web pages can read the added headers, too,
+   * unless the service file lists the headers that pages can read.
+   */
+  extended(usual: readonly string[], extra: readonly string[]): string[];
+  /** @param requested the header `Access-Control-Request-Headers` */
+  preflight(requested: string | undefined): string[];
+}
+
+export type HeaderSets = (origin: string | undefined) => HeaderSet;
+
+type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
+
+export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+/** With `nosniff`, a browser trusts the content type and does not guess another from the bytes. */
+const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
+/** Without `cors` in the service file, every answer has these lines. */
+const OPEN_TO_ALL = [
+  ...['Access-Control-Allow-Origin', '*', 'Access-Control-Allow-Methods', ALLOW_METHODS],
+  // `Authorization` is listed, because `*` does not cover it (Fetch standard, `Access-Control-Allow-Headers`).
+  ...['Access-Control-Allow-Headers', '*, Authorization', ...NOSNIFF],
+];
+export const NO_STORE = ['Cache-Control', 'no-store'];
+const EXPOSE = 'Access-Control-Expose-Headers';
+/** The last header lines of an answer. The sender fills in the two empty values, at the indexes -3 and -1. */
+export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
+/**
+ * Maximum number of header sets in memory. If `cors` allows `https://*.example.com`, a client can invent any number of
+ * subdomains, and could fill the memory.
+ */
+const MAX_SETS = 100;
+
+/** @param service the service file; undefined when every answer gets the headers of docs/REFERENCE.md */
+export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
+  const headers = service?.headers ?? [];
+  const cors = service?.cors;
+  if (cors === undefined) {
+    const openSet = createSet({
+      fixed: OPEN_TO_ALL,
+      exposed: '*',
+      headers,
+      preflight: () => [...OPEN_TO_ALL, 'Access-Control-Max-Age', '86400'],
+    });
+    return () => openSet;
+  }
+  const sets = new Map<string, HeaderSet>();
+  const foreignSet = policySet(cors, undefined, headers);
+  return (origin) => {
+    // `allows` is undefined when every origin is allowed.
+    if (origin === undefined && cors.allows !== undefined) return foreignSet;
+    const allowedOrigin = cors.allows === undefined ? '*' : (origin as string);
+    const cachedSet = sets.get(allowedOrigin);
+    if (cachedSet !== undefined) return cachedSet;
+    if (cors.allows?.(allowedOrigin) === false) return foreignSet;
+    const set = policySet(cors, allowedOrigin, headers);
+    // The first key of a Map is the oldest.
+    if (sets.size >= MAX_SETS) sets.delete(sets.keys().next().value as string);
+    sets.set(allowedOrigin, set);
+    return set;
+  };
+}
+
+/** @param origin the value of `Access-Control-Allow-Origin`; undefined when no web page may read the answer */
+function policySet(cors: CorsPolicy, origin: string | undefined, headers: readonly string[]): HeaderSet {
+  const vary = cors.allows === undefined ? [] : ['Vary', 'Origin'];
+  if (origin === undefined) {
+    const fixed = [...vary, ...NOSNIFF];
+    return createSet({ fixed, exposed: null, headers, preflight: () => fixed });
+  }
+  const credentials = cors.credentials ? ['Access-Control-Allow-Credentials', 'true'] : [];
+  const fixed = ['Access-Control-Allow-Origin', origin, ...credentials, ...vary, ...NOSNIFF];
+  return createSet({
+    fixed,
+    exposed: cors.exposeHeaders,
+    headers,
+    preflight(requested) {
+      const allowed = cors.allowHeaders ?? requested;
+      const names = allowed === undefined || allowed === '' ? [] : ['Access-Control-Allow-Headers', allowed];
+      const maxAge = ['Access-Control-Max-Age', String(cors.maxAge)];
+      return [...fixed, 'Access-Control-Allow-Methods', ALLOW_METHODS, ...names, ...maxAge];
+    },
+  });
+}
+
+interface SetParts {
+  /** The lines that are the same in each answer of this set. */
+  readonly fixed: readonly string[];
+  /** Names of the headers that a web page can read; undefined for all of the answer, null for pages without access. */
+  readonly exposed: string | undefined | null;
+  readonly headers: readonly string[];
+  readonly preflight: (requested: string | undefined) => readonly string[];
+}
+
+function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet {
+  const serviceNames = namesOf(headers);
+  const exposeLines = (answerNames: readonly string[]): readonly string[] => {
+    if (exposed === null || exposed === '') return [];
+    return [EXPOSE, exposed ?? [...answerNames, ...serviceNames, 'X-Request-Id'].join(', ')];
+  };
+  const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
+  return {
+    json: [...usual, ...LAST_LINES],
+    uncached: [...usual, ...NO_STORE, ...LAST_LINES],
+    addTo(answerLines) {
+      const answerNames = namesOf(answerLines);
+      const lowerAnswerNames = new Set(answerNames.map((name) => name.toLowerCase()));
+      const lines = [...answerLines, ...fixed, ...exposeLines(answerNames)];
+      // A header of the answer replaces the header of the same name from the service file.
+      for (let i = 0; i < headers.length; i += 2) {
+        const name = headers[i] as string;
+        if (!lowerAnswerNames.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);
+      }
+      return lines;
+    },
+    extended(usual, extra) {
+      const lines = [...usual, ...extra];
+      if (extra.length === 0) return lines;
+      if (exposed === undefined) lines[lines.indexOf(EXPOSE) + 1] += `, ${namesOf(extra).join(', ')}`;
+      return lines;
+    },
+    preflight: (requested) => [...preflight(requested), ...headers],
+  };
+}
+
+function namesOf(lines: readonly string[]): string[] {
+  return lines.filter((_, i) => i % 2 === 0);
+}

@@ -1,0 +1,201 @@
+// Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
+// Error or a promise into `{}`. Such an object is called lost. A result that contains a lost object at any depth is
+// refused.
+import { Readable } from 'node:stream';
+import { isEventStream } from '../../api/controller/event-stream.ts';
+import { isReply } from '../../api/controller/reply.ts';
+import { refusal } from '../../base/errors.ts';
+import { unixTime } from '../../base/time.ts';
+import { isClass } from '../../base/values.ts';
+import type { ByteSource } from './byte-stream.ts';
+
+export function encodeResult(value: unknown): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(wrapResult(value));
+  } catch (error) {
+    throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
+  }
+  if (json === undefined) throw unencodable(nameKind(value), 'return a value that has a JSON form');
+  const lostObject = describeLostObject(value, json);
+  if (lostObject !== undefined)
+    throw refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the result has ${lostObject}`) });
+  return json;
+}
+
+/**
+ * Describes the first lost object in a value, and says what to return instead. The value is searched only when its JSON
+ * contains `{}`.
+ *
+ * @param json the JSON of the value
+ * @returns undefined when no object is lost
+ */
+export function describeLostObject(value: unknown, json: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const first = json.indexOf('{}');
+  if (first < 0) return undefined;
+  let lost: LostObject | undefined;
+  try {
+    lost = findLostObject(value, json, first);
+  } catch {
+    // If a getter throws at this reading, the result is sent as it is.
+  }
+  if (lost === undefined) return undefined;
+  const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
+  const instead = lost.value instanceof Error ? 'return its message' : adviseInstead(lost.value);
+  return `${nameKind(lost.value)}${place}, which JSON shows as {}: ${instead}`;
+}
+
+interface LostObject {
+  /** The JSON pointer (RFC 6901) to the object. */
+  readonly pointer: string;
+  readonly value: object;
+}
+
+/** An object with children, and its index among the children of its parent. The root has no parent. */
+interface Place {
+  readonly value: object;
+  readonly index: number;
+  readonly parent: Place | undefined;
+}
+
+/**
+ * Finds the lost object that is nearest to the root. The value has been encoded before, so it has no cycle. The search
+ * goes level by level, because a harmless `{}`, such as an empty query, is mostly near the root. It ends when it has
+ * found a plain object for each `{}` of the JSON. The search of a whole body would cost a tenth of a POST.
+ *
+ * @param first the index of the first `{}` in the JSON
+ */
+function findLostObject(root: object, json: string, first: number): LostObject | undefined {
+  /** The number of `{}` for which no plain object has been found yet. A text that contains `{}` counts, too. */
+  let unexplained = 0;
+  for (let i = first; i >= 0; i = json.indexOf('{}', i + 2)) unexplained++;
+  const places: Place[] = [];
+  let children: readonly unknown[] = [root];
+  let parent: Place | undefined;
+  for (let next = 0; ; next++) {
+    for (let index = 0; index < children.length; index++) {
+      const value = shownObject(children[index]);
+      if (value === undefined) continue;
+      if (hasChildren(value)) places.push({ value, index, parent });
+      else if (isPlain(value)) {
+        if (--unexplained === 0) return undefined;
+      } else if (isLost(value)) return { pointer: pointerTo({ value, index, parent }), value };
+    }
+    parent = places[next];
+    if (parent === undefined) return undefined;
+    children = Array.isArray(parent.value) ? parent.value : Object.values(parent.value);
+  }
+}
+
+/** Returns the object that JSON.stringify() has encoded for a child; undefined when it has encoded no object. */
+function shownObject(child: unknown): object | undefined {
+  if (typeof child !== 'object' || child === null) return undefined;
+  const { toJSON } = child as { toJSON?: unknown };
+  if (typeof toJSON !== 'function') return child;
+  // A Date becomes a text.
+  const shown: unknown = child instanceof Date ? undefined : toJSON.call(child);
+  return typeof shown === 'object' && shown !== null ? shown : undefined;
+}
+
+/** `Object.keys(value).length > 0` would make a list of each object's keys, and cost 1 percent of a POST. */
+function hasChildren(value: object): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  for (const key in value) if (Object.hasOwn(value, key)) return true;
+  return false;
+}
+
+function pointerTo({ index, parent }: Place): string {
+  if (parent === undefined) return '';
+  const name = Array.isArray(parent.value) ? String(index) : (Object.keys(parent.value)[index] as string);
+  return `${pointerTo(parent)}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
+/**
+ * Says whether JSON shows an object as `{}` although it is more than an empty object, such as a Map. An empty typed
+ * array has no content to lose.
+ */
+function isLost(value: object): boolean {
+  if (isJson(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return false;
+  return JSON.stringify(value) === '{}';
+}
+
+/**
+ * Wraps a result for the body:
+ * - An object or array is the body itself.
+ * - `undefined`, `null` and `true` become a success message.
+ * - A function and a symbol become `undefined`, because they have no JSON form.
+ * - Any other value becomes `{ data }`.
+ */
+function wrapResult(value: unknown): unknown {
+  if (typeof value === 'object' && value !== null) return value;
+  if (value === undefined || value === null || value === true)
+    return { status: 'success', message: 'Done', timestamp: unixTime() };
+  return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
+}
+
+/** Parsed queries and forms have no prototype. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** Says whether an object is sent as JSON. Replies, streams, bytes and lost objects are not. */
+export function isJson(value: object): boolean {
+  if (isPlain(value) || Array.isArray(value)) return true;
+  // Plain objects of another realm (a vm context) have another Object.prototype.
+  if (Object.getPrototypeOf(Object.getPrototypeOf(value)) === null) return true;
+  if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
+  // A Buffer has toJSON(), too, but its bytes are sent.
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
+  if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
+  // An instance of a class is sent as JSON when it has fields of its own.
+  return !isWebObject(value, 'Response') && !isBlob(value) && Object.keys(value).length > 0;
+}
+
+/** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
+export function isWebObject(value: object, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
+  return (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
+}
+
+export function isBlob(value: object): value is Blob {
+  return isWebObject(value, 'Blob') || isWebObject(value, 'File');
+}
+
+export function isStream(value: object): value is ByteSource {
+  return value instanceof Readable || isWebObject(value, 'ReadableStream') || isOtherReadable(value);
+}
+
+/** Recognises a stream of another library, such as the package `readable-stream`. */
+function isOtherReadable(value: object): boolean {
+  const { pipe, on, destroy } = value as Record<string, unknown>;
+  return typeof pipe === 'function' && typeof on === 'function' && typeof destroy === 'function';
+}
+
+export function adviseInstead(value: object): string {
+  if (value instanceof Error) return 'throw it instead of returning it';
+  if (typeof (value as { then?: unknown }).then === 'function') return 'await it';
+  if (value instanceof Map) return 'return Object.fromEntries(map), or [...map]';
+  if (value instanceof Set) return 'return [...set]';
+  if (ArrayBuffer.isView(value)) return 'return Array.from(numbers) for JSON, or a Uint8Array for bytes';
+  if (value instanceof ArrayBuffer) return 'return new Uint8Array(buffer)';
+  if (Symbol.asyncIterator in value)
+    return 'return eventStream(iterable) for events, or Readable.from(iterable) for bytes';
+  if (Symbol.iterator in value) return 'return an array, such as [...iterable]';
+  return 'return a plain object: it has no fields of its own that JSON could show';
+}
+
+/** Creates the refusal of a result. @param kind names the result: `a Map` @param instead says what to return */
+export function unencodable(kind: string, instead: string): Error {
+  const cause = new TypeError(`the operation returned ${kind}: ${instead}`);
+  return refusal('UNENCODABLE_RESULT', undefined, { cause });
+}
+
+/** Returns a text for an error message: `a function`, `an object of class Map`. */
+export function nameKind(value: unknown): string {
+  if (typeof value === 'function') return isClass(value) ? 'a class' : 'a function';
+  if (typeof value !== 'object' || value === null) return `a ${typeof value}`;
+  const ownClass: unknown = value.constructor;
+  const name = typeof ownClass === 'function' ? ownClass.name : '';
+  return name === '' ? 'an object' : `an object of class ${name}`;
+}

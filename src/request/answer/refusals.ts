@@ -1,0 +1,96 @@
+// Turns an error into the content of an answer, by the usual error envelope or by `formatError` of the service file.
+// This file also logs the cause of the error. response.ts sends the answer.
+
+import type { ServiceOptions } from '../../api/controller/service.ts';
+import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
+import { type HttpError, isHttpError } from '../../base/errors.ts';
+import { describeError, idsOf, type Log } from '../../base/log.ts';
+import { servingPage } from '../../base/page-name.ts';
+import type { Exchange } from '../exchange.ts';
+import { failEvent } from '../request-event.ts';
+import { stepOf } from '../step-name.ts';
+import { type HeaderSet, NO_STORE } from './answer-headers.ts';
+import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
+
+export interface Refusals {
+  /** @param thrown the value for which `error` was made; often `error` itself */
+  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
+  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra?: readonly string[]): string;
+  /** Uses this `formatError` from now on; undefined for the usual error envelope. */
+  useFormat(format: ServiceOptions['formatError']): void;
+}
+
+const NO_HEADERS: readonly string[] = [];
+
+export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: boolean }): Refusals {
+  let format: FormatError | undefined;
+
+  function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody {
+    const { requestId } = exchange;
+    // The status is read first, because formatError gets the error itself as the cause and may change it.
+    const { status } = error;
+    const errorHeaders =
+      error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
+    const detail = showsCauses ? { step: stepOf(exchange), ...causeFacts(error) } : undefined;
+    const formatted = (exchange.answer.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
+    const content =
+      formatted === undefined
+        ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
+        : { ...formatted, headers: [...formatted.headers, ...errorHeaders] };
+    if (content.status >= 500) failEvent(exchange, thrown);
+    exchange.answer.isClientFault = isClientFault(exchange, error);
+    if (error.cause !== undefined) logCause(exchange, error, content.status);
+    return content;
+  }
+
+  function logCause(exchange: Exchange, error: HttpError, status: number): void {
+    const facts = {
+      ...requestFacts(exchange),
+      ...(exchange.caller.credentialId !== '' && { credential: exchange.caller.credentialId }),
+      status,
+      error_code: error.code,
+    };
+    if (status >= 500 && !exchange.answer.isClientFault)
+      log.error('request-failed', { ...facts, ...describeError(error.cause) });
+    else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
+  }
+
+  return {
+    answerTo,
+    rawAnswer(error, requestId, set, extra = NO_HEADERS) {
+      const formatted = format?.(error, requestId, undefined, error);
+      const type = ['Content-Type', formatted?.contentType ?? JSON_TYPE];
+      const lines = set.addTo([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...extra]);
+      return rawRefusal(error, requestId, lines, formatted);
+    },
+    useFormat(formatError) {
+      format = formatError && createErrorFormat(formatError, log);
+    },
+  };
+}
+
+/** Returns the error that caused a refusal, with its stack if the refusal is a 5xx. */
+function causeFacts({ status, cause }: HttpError): object {
+  if (cause === undefined) return {};
+  const facts = describeError(cause);
+  return status >= 500 ? facts : { error: facts.error };
+}
+
+export function requestFacts(exchange: Exchange) {
+  return { ...idsOf(exchange), page: servingPage(exchange), operation: exchange.operation };
+}
+
+/** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */
+export function isAnswerable(thrown: unknown): thrown is HttpError {
+  if (!isHttpError(thrown)) return false;
+  const { status, code, message } = thrown;
+  if (typeof code !== 'string' || typeof message !== 'string') return false;
+  return Number.isInteger(status) && status >= 400 && status <= 599;
+}
+
+/** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */
+function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
+  // With a valid credential, not the request but the row of the credential has named the missing group.
+  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller.row === undefined);
+}

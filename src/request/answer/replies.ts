@@ -1,0 +1,244 @@
+// Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
+// This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
+
+import type { EventStream } from '../../api/controller/event-stream.ts';
+import { isReply } from '../../api/controller/reply.ts';
+import { isHttpError, refusal } from '../../base/errors.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { resetOnClose } from '../../base/node-internals.ts';
+import type { WatchStream } from '../../callers/access/open-streams.ts';
+import type { Exchange } from '../exchange.ts';
+import type { ExchangeContexts } from '../exchange-contexts.ts';
+import { type StreamListener, sendStream } from './byte-stream.ts';
+import { Collector } from './collector.ts';
+import { isNotModified } from './conditional.ts';
+import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
+import { isJson } from './json.ts';
+import { requestFacts } from './refusals.ts';
+import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
+
+export interface ReplyParts {
+  readonly log: Log;
+  /** Sends a whole answer. @throws Error when a header cannot be sent; then, nothing has been sent */
+  readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
+  /** Sends the head of a streamed answer. `endsConnection` ends the connection with the answer. @throws like `send` */
+  readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
+  /** Marks an answer as complete: it was streamed, or its client left before the head was sent. */
+  readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
+  readonly fail: (exchange: Exchange, error: unknown) => void;
+  readonly watchStream: WatchStream;
+  readonly run: ExchangeContexts['run'];
+}
+
+type LiveBody = Exclude<AnswerBody, { readonly kind: 'whole' }>;
+
+export interface Replies {
+  answer(exchange: Exchange, value: object): void;
+  /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
+  drain(): void;
+}
+
+export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts): Replies {
+  /** One function for each open event stream. */
+  const endFunctions = new Set<() => void>();
+  let isDraining = false;
+
+  function answer(exchange: Exchange, value: object): void {
+    let convertedAnswer: Answer | undefined;
+    try {
+      convertedAnswer = convertResult(value, exchange.answer.status);
+      for (const name of convertedAnswer.droppedHeaders) {
+        const header = name.slice(0, 100);
+        log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
+      }
+      sendAnswer(exchange, convertedAnswer);
+      // A status such as 204 has no body, but the result may hold one.
+      if (convertedAnswer.body === NO_BODY) discardResult(value);
+    } catch (error) {
+      discardResult(value);
+      if (convertedAnswer === undefined) return fail(exchange, error);
+      fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
+    }
+  }
+
+  function sendAnswer(exchange: Exchange, answer: Answer): void {
+    const { status, body, contentType } = answer;
+    if (exchange.response.destroyed && exchange.answer.capture === undefined) {
+      cancelBody(body);
+      return complete(exchange, status, 0);
+    }
+    if (clientHasContent(exchange, answer)) {
+      cancelBody(body);
+      return send(exchange, 304, withoutContentHeaders(answer.headers), '');
+    }
+    const headers = contentType === undefined ? [...answer.headers] : ['Content-Type', contentType, ...answer.headers];
+    const length = contentLength(status, body);
+    if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
+    if (length !== undefined) headers.push('Content-Length', String(length));
+    if (body.kind === 'whole') send(exchange, status, headers, body.content);
+    else if (exchange.verb === 'HEAD' && exchange.answer.capture === undefined) {
+      cancelBody(body);
+      send(exchange, status, headers, '');
+    } else run(exchange, () => sendLive(exchange, body, status, headers));
+  }
+
+  /** Called in a context of the exchange, because the source of the body is code of the author. */
+  function sendLive(exchange: Exchange, body: LiveBody, status: number, headers: readonly string[]): void {
+    if (exchange.answer.capture !== undefined) collect(exchange, body, status, headers);
+    else if (body.kind === 'stream') {
+      exchange.watchClient();
+      const stream = sendStream(body.source, exchange.response, streamListener(exchange, status, headers, false));
+      exchange.answer.live = stream;
+      watchStream(exchange, (refusal) => {
+        stream.fail(refusal);
+        exchange.abort(credentialLost());
+      });
+    } else sendEventStream(exchange, body.events, status, headers);
+  }
+
+  /** Collects a stream as the result of a tool. The time limit of the operation applies until the stream ends. */
+  function collect(exchange: Exchange, body: LiveBody, status: number, headers: readonly string[]): void {
+    if (body.kind !== 'stream') {
+      cancelBody(body);
+      return fail(exchange, refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'));
+    }
+    exchange.watchClient();
+    const collector = new Collector();
+    const stream = sendStream(body.source, collector, {
+      begin: () => !exchange.answer.isComplete,
+      end: () => send(exchange, status, headers, collector.bytes()),
+      // The source can end before the event 'error' of the collector comes.
+      clientLeft: () => fail(exchange, collector.errored),
+      fail: (error) => fail(exchange, error),
+    });
+    collector.once('error', stream.fail);
+    const cancel = (reason: Error) => {
+      stream.cancel(reason);
+      fail(exchange, refusal('INTERNAL_ERROR'));
+    };
+    exchange.answer.live = { cancel, fail: stream.fail };
+  }
+
+  function sendEventStream(exchange: Exchange, events: EventStream, status: number, headers: readonly string[]): void {
+    exchange.watchClient();
+    const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
+    exchange.answer.live = stream;
+    const end = (reason: Error) => {
+      stream.end();
+      exchange.abort(reason);
+    };
+    const endForDrain = () => end(new Error('the worker is draining'));
+    endFunctions.add(endForDrain);
+    exchange.response.once('close', () => endFunctions.delete(endForDrain));
+    watchStream(exchange, (refusal) => {
+      log.info('stream-ended-early', { ...requestFacts(exchange), ...describeError(refusal) });
+      end(credentialLost());
+    });
+    if (isDraining) endForDrain();
+  }
+
+  function streamListener(
+    exchange: Exchange,
+    status: number,
+    headers: readonly string[],
+    endsConnection: boolean,
+  ): StreamListener {
+    return {
+      begin() {
+        if (exchange.answer.isComplete) return false;
+        try {
+          sendHead(exchange, status, headers, endsConnection);
+          return true;
+        } catch (error) {
+          fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
+          return false;
+        }
+      },
+      end: (bytes) => complete(exchange, status, bytes),
+      clientLeft: (bytes) => complete(exchange, status, bytes),
+      fail(error, bytes, hasBegun) {
+        if (!hasBegun) return fail(exchange, error);
+        const facts = { ...requestFacts(exchange), ...describeError(error) };
+        // A stream that is made from the request's body fails with the refusal of that body, such as 413.
+        // STORE_AWAY is no failure of the stream: the event `store-too-old` reports the cause.
+        if (isHttpError(error) && (error.status < 500 || error.code === 'STORE_AWAY'))
+          log.info('stream-ended-early', facts);
+        else log.error('stream-failed', facts);
+        complete(exchange, status, bytes);
+        resetConnection(exchange);
+      },
+    };
+  }
+
+  return {
+    answer,
+    drain() {
+      isDraining = true;
+      for (const end of endFunctions) end();
+    },
+  };
+}
+
+function credentialLost(): Error {
+  return new Error('the credential does not allow the stream any more');
+}
+
+/** Says whether to send a 304. Only an answer to GET or HEAD with status 200 can become one (RFC 9110, 13.2.1). */
+function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean {
+  if (answer.status !== 200 || (answer.etag === undefined && answer.lastModified === undefined)) return false;
+  return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, answer);
+}
+
+/** Removes the headers `Content-…` that describe a body, because a 304 has none (RFC 9110, 15.4.5). */
+function withoutContentHeaders(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !/^content-(?!location$|security-policy)/i.test(headers[i - (i % 2)] as string));
+}
+
+/** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */
+function contentLength(status: number, body: AnswerBody): number | undefined {
+  if (body.kind !== 'whole') return body.kind === 'stream' ? body.length : undefined;
+  if (status === 204 || status === 304) return undefined;
+  return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
+}
+
+function addMissing(headers: string[], defaults: readonly string[]): void {
+  const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
+  for (let i = 0; i < defaults.length; i += 2) {
+    if (!names.has((defaults[i] as string).toLowerCase())) headers.push(...defaults.slice(i, i + 2));
+  }
+}
+
+/**
+ * Discards a result that is not sent, or whose body is not sent. Closes the files and connections that the result
+ * holds, and ignores later errors of its stream or promise.
+ */
+export function discardResult(value: unknown): void {
+  try {
+    const content = isReply(value) ? value.body : value;
+    if (typeof content !== 'object' || content === null || isJson(content)) return;
+    if ('then' in content) Promise.resolve(content).catch(() => {});
+    else cancelBody(convertResult(content, 200).body);
+  } catch {
+    // If the result cannot be converted to an answer, this code does not know what to close.
+  }
+}
+
+/** Cancels the source of a body that is not sent, because the source may hold a file or a database connection. */
+function cancelBody(body: AnswerBody): void {
+  if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
+  else if (body.kind === 'stream') {
+    const { source } = body;
+    if ('getReader' in source) source.cancel().catch(() => {});
+    else source.on('error', () => {}).destroy();
+  }
+}
+
+/**
+ * Cuts the connection, so that the client does not take the broken body for complete. In HTTP/1.0, which has no chunks,
+ * a body may end with its connection. So there, only a reset of the connection shows the error.
+ */
+function resetConnection({ request, response }: Exchange): void {
+  const { socket } = response;
+  if (request.httpVersionMinor === 0 && socket !== null) resetOnClose(socket);
+  response.destroy();
+}

@@ -1,0 +1,321 @@
+// Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
+// answer has been passed to Node. replies.ts prepares results that are not plain objects.
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ServiceDefinition } from '../../callers/access/definition.ts';
+import type { WatchStream } from '../../callers/access/open-streams.ts';
+import type { AccessLog } from '../access-log.ts';
+import { hasWaitingRequests } from '../connections/pipelining.ts';
+import { unsentBytes } from '../connections/slow-readers.ts';
+import type { Exchange } from '../exchange.ts';
+import type { ExchangeContexts } from '../exchange-contexts.ts';
+import { endEvent } from '../request-event.ts';
+import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import { encodeResult, isJson } from './json.ts';
+import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
+import { createReplies, type Replies } from './replies.ts';
+
+export interface RequestObserver {
+  /**
+   * @param status the status of the answer that was sent; 499 when the client has left
+   * @param duration milliseconds since the head of the request
+   */
+  answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
+}
+
+export interface ResponderOptions {
+  readonly log: Log;
+  /** Undefined when requests are not logged. */
+  readonly accessLog: AccessLog | undefined;
+  readonly bodyLimit: number;
+  /** Whether the body of a 5xx has the cause of the error. */
+  readonly showsCauses: boolean;
+  readonly isSecure: boolean;
+  readonly observer?: RequestObserver | undefined;
+  /** Called once for each exchange, when its whole answer has been passed to Node. */
+  readonly onAnswered: (exchange: Exchange) => void;
+  /** Called when the head of a streamed answer has been sent. `onAnswered` follows later. */
+  readonly onStreaming: (exchange: Exchange) => void;
+  readonly watchStream: WatchStream;
+  readonly contexts: ExchangeContexts;
+}
+
+const NO_HEADERS: readonly string[] = [];
+/**
+ * Errors after which the connection ends, because the start of the next request cannot be found, or because the rest of
+ * the body is not worth reading.
+ */
+const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
+  'BODY_TOO_LARGE',
+  'UNSUPPORTED_TRANSFER_CODING',
+  'MALFORMED_REQUEST',
+  'REQUEST_TIMEOUT',
+  'HTTP_VERSION_NOT_SUPPORTED',
+  'EXPECTATION_FAILED',
+]);
+/** Maximum milliseconds for which the rest of a request is read, so that its client can read the answer meanwhile. */
+const LINGER = 2000;
+
+export class Responder {
+  readonly #options: ResponderOptions;
+  readonly #refusals: Refusals;
+  readonly #replies: Replies;
+  #headerSets = createHeaderSets(undefined);
+  #isDraining = false;
+
+  constructor(options: ResponderOptions) {
+    const { log, showsCauses, watchStream, onStreaming, contexts } = options;
+    this.#options = options;
+    this.#refusals = createRefusals({ log, showsCauses });
+    this.#replies = createReplies({
+      log,
+      fail: (exchange, error) => this.fail(exchange, error),
+      send: (exchange, status, headers, body) => {
+        if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, headers, body);
+        this.#writeHead(exchange, status, headers, false);
+        this.#end(exchange, body);
+        this.#complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+      },
+      sendHead: (exchange, status, headers, endsConnection) => {
+        this.#writeHead(exchange, status, headers, endsConnection);
+        clearTimeout(exchange.timeLimitTimer);
+        exchange.answer.isStreaming = true;
+        onStreaming(exchange);
+      },
+      complete: (exchange, status, bytes) => {
+        if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
+      },
+      watchStream,
+      run: contexts.run,
+    });
+  }
+
+  /** Sends the result of an operation with the status of the exchange. */
+  result(exchange: Exchange, value: unknown): void {
+    if (exchange.answer.isComplete) return;
+    // Nearly all results are plain objects. For them, this check is the only cost of the other kinds of results.
+    if (
+      typeof value === 'object' &&
+      value !== null &&
+      Object.getPrototypeOf(value) !== Object.prototype &&
+      !isJson(value)
+    )
+      return this.#replies.answer(exchange, value);
+    let body: string;
+    try {
+      body = encodeResult(value);
+    } catch (error) {
+      return this.fail(exchange, error);
+    }
+    const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
+    this.#sendText(
+      exchange,
+      exchange.answer.status,
+      body,
+      this.#headerSetOf(exchange).json,
+      NO_HEADERS,
+      endsConnection,
+    );
+  }
+
+  /** Sends a body that no cache may store, because it can contain a secret. */
+  secret(exchange: Exchange, status: number, body: object): void {
+    if (!exchange.answer.isComplete)
+      this.#sendText(exchange, status, JSON.stringify(body), this.#headerSetOf(exchange).uncached);
+  }
+
+  preflight(exchange: Exchange): void {
+    const requested = exchange.request.headers['access-control-request-headers'];
+    const headers = this.#headerSetOf(exchange).preflight(requested);
+    this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, this.#hasLongRest(exchange));
+  }
+
+  /**
+   * Answers any value that is thrown. Anything but an HttpError becomes a 500, and is logged as its cause. To read the
+   * value can throw, too (a getter, a proxy), and Node can reject a header. The answer to such a second error is a 500.
+   * An answer that streams has sent its status, so its connection is cut.
+   */
+  fail(exchange: Exchange, thrown: unknown): void {
+    if (exchange.answer.isComplete) return;
+    if (exchange.answer.isStreaming) return exchange.answer.live?.fail(thrown);
+    try {
+      this.#refuse(
+        exchange,
+        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }),
+        thrown,
+      );
+    } catch (secondError) {
+      if (exchange.answer.isComplete) return;
+      if (!exchange.response.headersSent)
+        return this.#refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
+      // A head has been sent, so no error can be sent any more.
+      this.#complete(exchange, 500, 0);
+      exchange.response.destroy();
+    }
+  }
+
+  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+  rawRefusal(error: HttpError, requestId: string, extra?: readonly string[]): string {
+    return this.#refusals.rawAnswer(error, requestId, this.#headerSets(undefined), extra);
+  }
+
+  /** Uses the headers and the error format of this service file from now on. */
+  useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
+    this.#headerSets = createHeaderSets(service);
+    this.#refusals.useFormat(service?.formatError);
+  }
+
+  /** Makes each answer from now on end its connection, unless a pipelined request waits on the connection. */
+  setDraining(): void {
+    this.#isDraining = true;
+    this.#replies.drain();
+  }
+
+  #refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
+    const { status, text, contentType, headers } = this.#refusals.answerTo(exchange, error, thrown);
+    const endsConnection =
+      CLOSING_CODES.has(error.code) ||
+      this.#hasLongRest(exchange) ||
+      (error.code === 'OVERLOADED' && isStillSending(exchange));
+    const set = this.#headerSetOf(exchange);
+    if (contentType === undefined) return this.#sendText(exchange, status, text, set.uncached, headers, endsConnection);
+    const lines = set.addTo(['Content-Type', contentType, ...NO_STORE, ...headers]);
+    this.#sendText(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
+  }
+
+  /**
+   * @param usual an array that ends in LAST_LINES. This function replaces the request id and the length in the array,
+   *   which can be shared, because writeHead() has read the array when it returns
+   * @param extra more headers: alternating names and values
+   * @param endsConnection whether the connection ends with this answer; Node then adds the header `Connection`
+   */
+  #sendText(
+    exchange: Exchange,
+    status: number,
+    body: string,
+    usual: string[],
+    extra: readonly string[] = NO_HEADERS,
+    endsConnection = false,
+  ): void {
+    if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, usual, body);
+    const { response } = exchange;
+    const bytes = Buffer.byteLength(body);
+    if (endsConnection || (this.#isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
+    usual[usual.length - 3] = exchange.requestId;
+    usual[usual.length - 1] = String(bytes);
+    response.writeHead(status, extra === NO_HEADERS ? usual : this.#headerSetOf(exchange).extended(usual, extra));
+    this.#end(exchange, body);
+    this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
+  }
+
+  #headerSetOf(exchange: Exchange): HeaderSet {
+    return this.#headerSets(exchange.head.origin);
+  }
+
+  #end(exchange: Exchange, body: string | Uint8Array): void {
+    const { response } = exchange;
+    if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
+    else endWith(response, body, this.#options.isSecure);
+  }
+
+  /** @param headers the header lines of the operation; this function adds those of the server */
+  #writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
+    const { response, requestId } = exchange;
+    if (endsConnection || this.#hasLongRest(exchange) || (this.#isDraining && !hasWaitingRequests(exchange)))
+      response.shouldKeepAlive = false;
+    response.writeHead(status, [...this.#headerSetOf(exchange).addTo(headers), 'X-Request-Id', requestId]);
+  }
+
+  /** Passes the answer to a tool call to the code in operate/tools/, and sends nothing on the connection. */
+  #deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
+    this.#complete(exchange, status, Buffer.byteLength(body));
+    exchange.answer.capture?.({ status, headers, body });
+  }
+
+  /**
+   * Marks the exchange as answered. The report (log line and metrics) follows now, or when the kernel has taken the
+   * whole answer.
+   */
+  #complete(exchange: Exchange, status: number, bytes: number): void {
+    const { accessLog, observer, onAnswered } = this.#options;
+    exchange.answer.isComplete = true;
+    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
+    onAnswered(exchange);
+    if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
+    const { response } = exchange;
+    // If the client has left, the log says 499, as nginx does.
+    if (response.destroyed) return this.#report(exchange, 499, bytes);
+    const { socket } = response;
+    exchange.answer.unsentBytes = socket === null ? 0 : unsentBytes(socket);
+    if (exchange.answer.unsentBytes === 0) return this.#report(exchange, status, bytes);
+    // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
+    // write, so the listeners check the socket, too.
+    let isFinished = false;
+    response.on('finish', () => {
+      isFinished = socket?.destroyed === false;
+    });
+    response.on('close', () => {
+      if (isFinished && socket?.errored === null) this.#report(exchange, status, bytes);
+      else this.#report(exchange, 499, Math.max(0, bytes - exchange.answer.unsentBytes));
+    });
+  }
+
+  #report(exchange: Exchange, status: number, bytes: number): void {
+    const { accessLog, observer } = this.#options;
+    if (accessLog !== undefined || observer !== undefined) {
+      const now = performance.now();
+      accessLog?.(exchange, status, bytes, now);
+      observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+    }
+    endEvent(exchange, status, bytes);
+  }
+
+  /** Says whether the rest of the body can be so long that it is better to end the connection than to read the rest. */
+  #hasLongRest(exchange: Exchange): boolean {
+    const { transferEncoding, contentLength } = exchange.head;
+    return (
+      isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > this.#options.bodyLimit)
+    );
+  }
+}
+
+/**
+ * Does the same as `response.end(body)`, but faster. On Node 20 and 22, `end(body)` writes the answer and an empty
+ * string by one `writev`, which costs up to a fifth of a request more than a `write` and then an `end()`. With TLS, a
+ * write is asynchronous, and `end()` before its end would write the empty string, too. So with TLS, `end()` follows in
+ * the callback of the write.
+ */
+function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
+  const socket = response.socket as Socket;
+  socket.cork();
+  if (isSecure) response.write(body, () => response.end());
+  else response.write(body);
+  socket.uncork();
+  if (!isSecure) response.end();
+}
+
+function isStillSending({ request, hasBody }: Exchange): boolean {
+  return hasBody && !request.complete;
+}
+
+/**
+ * Sends an answer while the client is still sending its request. To close a socket with unread bytes would reset the
+ * connection, and the client could lose the answer. So first, the rest of the request is read and dropped, for LINGER
+ * at most.
+ */
+function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
+  response.write(body);
+  const end = () => {
+    clearTimeout(timer);
+    response.end();
+  };
+  const timer = setTimeout(end, LINGER).unref();
+  request.once('end', end);
+  request.once('close', end);
+  // An error is followed by 'close'.
+  request.on('error', () => {});
+  request.resume();
+}

@@ -1,0 +1,294 @@
+// Serves one request, from top to bottom: `serve` refuses bad requests, finds the row of routes.ts, and then runs the
+// steps (steps.ts) of that row. A request is in flight from its start until its answer is complete, or until a streamed
+// answer begins. This file opens no port and reads no environment variable. The caller of createApp() makes the server
+// listen.
+import type { Server, ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { type ErrorCode, refusal } from '../base/errors.ts';
+import type { RequestIds } from '../base/events.ts';
+import { idsOf, type LineSink, type Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
+import { addressOf, networkOf, parseTrustedProxies } from '../callers/access/address.ts';
+import type { CallerTable } from '../callers/access/caller.ts';
+import { createStreamWatch } from '../callers/access/open-streams.ts';
+import { createRateLimiter, type RateLimiter } from '../callers/limits/rate-limiter.ts';
+import type { ServiceState } from '../live/load/registry.ts';
+import { createAccessLog } from './access-log.ts';
+import type { CapturedAnswer } from './answer/answer-state.ts';
+import { answerClientErrors } from './answer/client-error.ts';
+import { type RequestObserver, Responder } from './answer/response.ts';
+import { createBackgroundWork } from './background.ts';
+import { overloaded } from './body/body.ts';
+import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
+import { StreamedUploads } from './body/streamed-uploads.ts';
+import { createConnections } from './connections/connections.ts';
+import { defer } from './connections/pipelining.ts';
+import { Exchange, type Step, type ToolCall } from './exchange.ts';
+import { createExchangeContexts } from './exchange-contexts.ts';
+import { checkHead, createRequestIds, type Request } from './head.ts';
+import { type EventSettings, serveAndPublish } from './request-event.ts';
+import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
+import { routeTable } from './routes.ts';
+import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
+import { prepareSteps, type TargetParts } from './steps.ts';
+import { readQuery } from './target.ts';
+import { createCallExchange, type ToolServer } from './tool-calls.ts';
+
+export interface AppParts extends TargetParts {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Receives a line for each request; undefined when requests are not logged. */
+  readonly requestLog?: LineSink | undefined;
+  readonly credentials: CallerTable;
+  /** Undefined when MCP is off. */
+  readonly tools?: ToolServer | undefined;
+  readonly observer?: RequestObserver | undefined;
+  /** Default: a limiter that counts the calls of this process alone. */
+  readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
+  readonly transport?: Transport | undefined;
+  /** Returns the number of requests that wait for a new generation of workers. They do not count as in flight. */
+  readonly waitingForGroups?: (() => number) | undefined;
+}
+
+export interface App {
+  readonly server: Server;
+  /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
+  useService(state: ServiceState): void;
+  /** Returns the text of a whole HTTP response, for a connection whose bytes are not a valid request. */
+  rawRefusal(code: ErrorCode): string;
+  /** Makes every answer from now on end its connection. */
+  setDraining(): void;
+  inFlight(): number;
+  /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
+  pendingWork(): number;
+  /** Stops waiting for the promises given to `params.waitUntil`, and logs each one that is pending. */
+  giveUpWork(): void;
+  /**
+   * Called by an `uncaughtException` listener. If code of the author led to the throw, and the request has no answer
+   * yet, the answer is a 500. An answer that streams is cut.
+   */
+  failCurrentRequest(thrown: unknown): void;
+  /** Returns, for the log, the ids of the request whose operation led to the throw; undefined when there is none. */
+  currentRequestIds(): RequestIds | undefined;
+}
+
+export function createApp(parts: AppParts): App {
+  const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
+  const { limiter = createRateLimiter(), transport = PLAIN, waitingForGroups = () => 0 } = parts;
+  const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
+  const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
+  const connections = createConnections({
+    keepAliveTimeout: settings.keepAliveTimeout,
+    readTimeout: settings.requestTimeout,
+    maxUnread: bodyBudget,
+    maxConnections: settings.maxConnections,
+  });
+  const contexts = createExchangeContexts();
+  const respond = new Responder({
+    log,
+    accessLog: requestLog && createAccessLog(requestLog),
+    bodyLimit,
+    showsCauses: settings.development,
+    isSecure: transport.isSecure,
+    observer,
+    onAnswered: finish,
+    onStreaming: leaveFlight,
+    watchStream: createStreamWatch(credentials),
+    contexts,
+  });
+  const budget = createBodyBudget({
+    limit: bodyBudget,
+    exchanges: connections.exchanges,
+    evict: (exchange) => respond.fail(exchange, overloaded()),
+  });
+  const background = createBackgroundWork(log, contexts.leaveContext);
+  const proxies = parseTrustedProxies(settings.trustedProxies);
+  const streamedUploads = new StreamedUploads({
+    limit: maxInFlight,
+    networkOf: (exchange) => networkOf(addressOf(exchange, proxies)),
+  });
+  const newRequestId = createRequestIds();
+  const eventSettings: EventSettings = { proxies, basePath };
+  const isMeasured = requestLog !== undefined || observer !== undefined;
+  const startTime = () => (isMeasured ? performance.now() : 0);
+  let inFlight = 0;
+
+  const fail: Responder['fail'] = (exchange, thrown) => respond.fail(exchange, thrown);
+  const createSteps = prepareSteps({
+    ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
+    ...{ background, basePath, contexts, respond, fail, resume: advance },
+    addressRate: settings.rateLimit,
+    operationTimeout: settings.operationTimeout,
+    bodyLimit,
+    processLimits: { budget, streamedUploads, isFull },
+    isSecure: transport.isSecure,
+    publicOrigins: settings.publicOrigin,
+  });
+
+  /** Serves one request. The comment at the end of a line names the statuses with which the line refuses. */
+  function serve(exchange: Exchange): void {
+    try {
+      const { earlyError } = exchange.request;
+      if (earlyError !== undefined) throw refusal(earlyError); // 400, 408, 417
+      if (isServiceBroken) throw refusal('SERVICE_NOT_LOADABLE'); // 500
+      checkHead(exchange.request, exchange.head); // 400, 501, 505
+      if (asksAboutServer(exchange)) return respond.preflight(exchange);
+      readTarget(exchange); //                       400
+      if (isFull()) throw overloaded(); //           503
+      const match = findMatch(exchange); //          404
+      if (isPreflight(exchange)) return respond.preflight(exchange);
+      exchange.groupInUrl = match.groupInUrl;
+      exchange.slugs = match.slugs;
+      exchange.steps = stepsByTarget[match.route.target];
+    } catch (error) {
+      return respond.fail(exchange, error);
+    }
+    advance(exchange);
+  }
+
+  /**
+   * Serves a tool call of the Model Context Protocol (MCP). The request that brings the call, `outer`, has passed
+   * `serve` and counts as in flight. So the exchange of the call does not count.
+   */
+  function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
+    return new Promise((resolve) => {
+      const exchange = createCallExchange(outer, call, tools as ToolServer, startTime());
+      exchange.answer.capture = resolve;
+      serveAndPublish(exchange, outer.event, eventSettings, serveCall);
+    });
+  }
+
+  function serveCall(exchange: Exchange): void {
+    try {
+      readTarget(exchange);
+      const match = findMatch(exchange);
+      if (match.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
+      exchange.groupInUrl = match.groupInUrl;
+      exchange.slugs = match.slugs;
+      exchange.steps = stepsByTarget['mcp.call'];
+    } catch (error) {
+      return respond.fail(exchange, error);
+    }
+    advance(exchange);
+  }
+
+  let stepsByTarget = createSteps(undefined);
+  let isServiceBroken = false;
+
+  /** Runs the remaining steps, until one of them waits for something or has answered the request. */
+  function advance(exchange: Exchange): void {
+    const { steps } = exchange;
+    try {
+      while (exchange.stepsBegun < steps.length && !exchange.answer.isComplete) {
+        const step = steps[exchange.stepsBegun++] as Step;
+        const outcome = step(exchange);
+        if (outcome === undefined) continue;
+        if (outcome !== 'later')
+          outcome.then(
+            () => advance(exchange),
+            (error) => respond.fail(exchange, error),
+          );
+        return;
+      }
+    } catch (error) {
+      respond.fail(exchange, error);
+    }
+  }
+
+  function readTarget(exchange: Exchange): void {
+    const target = exchange.request.url as string;
+    const queryMark = target.indexOf('?');
+    if (queryMark >= 0) exchange.queryText = readQuery(target, queryMark + 1);
+    exchange.resolvedPath = router.resolve(queryMark < 0 ? target : target.slice(0, queryMark));
+  }
+
+  /** @param exchange one for which `readTarget` has been called */
+  function findMatch({ resolvedPath, verb }: Exchange): RouteMatch {
+    const { matches } = resolvedPath as ResolvedPath;
+    const match = firstMatch(matches, verb);
+    if (match === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
+    return match;
+  }
+
+  function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {
+    // A response has no socket until the earlier requests on its connection have their answers.
+    if (response.socket === null) defer(response, () => start(request, response, expectation));
+    else start(request, response, expectation);
+  }
+
+  function start(request: Request, response: ServerResponse, expectation: Expectation): void {
+    const exchange = new Exchange(request, response, startTime());
+    if (!connections.begin(exchange)) return;
+    inFlight++;
+    exchange.requestId = newRequestId(exchange.head.requestId);
+    exchange.body.expectsContinue = expectation === 'continue';
+    // Node's parser drops the bytes that follow a request with `Upgrade`, so the connection ends after the answer.
+    if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
+    if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
+    serveAndPublish(exchange, undefined, eventSettings, serve);
+  }
+
+  /** Says whether over MAX_IN_FLIGHT requests are in flight, without those that wait for bytes or for a group. */
+  function isFull(): boolean {
+    const excess = inFlight - budget.uploadCount() - maxInFlight;
+    return excess > 0 && excess > streamedUploads.waitingCount() + waitingForGroups();
+  }
+
+  /**
+   * Stops counting a request as in flight, and releases its body. Called when the answer is complete, or when a
+   * streamed answer begins, because MAX_CONNECTIONS limits streamed answers, and MAX_IN_FLIGHT does not.
+   */
+  function leaveFlight(exchange: Exchange): void {
+    inFlight--;
+    exchange.body.received = undefined;
+    exchange.input = undefined;
+    budget.release(exchange);
+  }
+
+  function finish(exchange: Exchange): void {
+    // A tool call does not count as in flight, and the request that brought the call still uses the connection.
+    if (exchange.answer.capture !== undefined) return budget.release(exchange);
+    if (!exchange.answer.isStreaming) leaveFlight(exchange);
+    streamedUploads.end(exchange);
+    connections.end(exchange);
+  }
+
+  const server = createRequestServer(transport, settings, startInTurn);
+  // With TLS, the socket of a request is the one that Node makes after the handshake, and not the accepted one.
+  connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
+  answerClientErrors(server, respond, newRequestId);
+
+  return {
+    server,
+    useService(state) {
+      const service = state.kind === 'loaded' ? state.service : undefined;
+      isServiceBroken = state.kind === 'broken';
+      stepsByTarget = createSteps(service);
+      respond.useService(service);
+    },
+    rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
+    setDraining: () => respond.setDraining(),
+    inFlight: () => inFlight,
+    pendingWork: background.pending,
+    giveUpWork: background.giveUp,
+    failCurrentRequest(thrown) {
+      const exchange = contexts.current();
+      if (exchange === undefined || exchange.answer.isComplete) return;
+      respond.fail(exchange, thrown);
+      exchange.abort(new Error('the request has failed'));
+    },
+    currentRequestIds() {
+      const exchange = contexts.current();
+      return exchange && idsOf(exchange);
+    },
+  };
+}
+
+/** Recognises `OPTIONS *`, which asks about the whole server and has no path (RFC 9110, 9.3.7). */
+function asksAboutServer({ request, verb }: Exchange): boolean {
+  return request.url === '*' && verb === 'OPTIONS';
+}
+
+function isPreflight({ head, verb }: Exchange): boolean {
+  return verb === 'OPTIONS' && head.authorization === undefined;
+}

@@ -1,0 +1,201 @@
+// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after`. Both
+// steps run within the time limit of the operation.
+
+import { isReply } from '../api/controller/reply.ts';
+import type { ControllerParams } from '../api/controller.ts';
+import { refusal } from '../base/errors.ts';
+import { describeError, idsOf } from '../base/log.ts';
+import { isObject, isThenable } from '../base/values.ts';
+import type { RequestCheck } from '../contract/check/request-check.ts';
+import type { Problem } from '../contract/contract.ts';
+import type { Operation } from '../groups/operations.ts';
+import { discardResult } from './answer/replies.ts';
+import type { Responder } from './answer/response.ts';
+import type { Query } from './body/form.ts';
+import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
+import type { ExchangeContexts } from './exchange-contexts.ts';
+import { Params, type ParamsParts } from './params.ts';
+
+export interface CallOptions extends ParamsParts {
+  readonly fail: Responder['fail'];
+  /** OPERATION_TIMEOUT in milliseconds. */
+  readonly operationTimeout: number;
+  readonly contexts: ExchangeContexts;
+}
+
+export function createCallSteps(options: CallOptions) {
+  const { fail, log, operationTimeout, contexts } = options;
+
+  function checkTypes(exchange: Exchange): Outcome {
+    const { check, settings } = exchange.choice.operation;
+    if (check === undefined) return undefined;
+    const input = exchange.input as RequestInput;
+    // The schemas of a library are code of the author. The check of types is not, so it does not pay for a context.
+    const isSchema = settings.body !== undefined || settings.query !== undefined;
+    const problems = isSchema
+      ? (contexts.run(exchange, () => runCheck(check, input, exchange)) as ReturnType<RequestCheck>)
+      : runCheck(check, input, exchange);
+    if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);
+    // The schema of a validation library can be asynchronous. The operation's time limit covers the check, too.
+    const checkResult = Promise.resolve(problems).then((resolved) => throwOrTakePath(exchange, input, resolved));
+    return withinTimeLimit(exchange, checkResult);
+  }
+
+  function callOperation(answer: Responder['result']): Step {
+    return function callGuardedOperation(exchange): Outcome {
+      const result = callWithInput(exchange);
+      if (isThenable(result)) {
+        startTimeLimit(exchange);
+        result.then(
+          (value) => answerUnlessLate(exchange, value, answer),
+          (error) => (exchange.answer.isComplete ? logLateEnd(exchange, error) : fail(exchange, error)),
+        );
+        return 'later';
+      }
+      answer(exchange, result);
+      // Without an answer yet, the result is a stream whose first byte has not come. The time limit covers the wait.
+      if (!exchange.answer.isComplete) startTimeLimit(exchange);
+      return undefined;
+    };
+  }
+
+  /**
+   * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. The
+   * closures of one function keep the variables of all of them. So inside callOperation(), the closures that wait for
+   * the result would keep the input, too.
+   */
+  function callWithInput(exchange: Exchange): unknown {
+    const { operation } = exchange.choice;
+    const { data, query, bytes } = exchange.input as RequestInput;
+    exchange.input = undefined;
+    const params = new Params(exchange, query as Query, options, bytes);
+    return contexts.run(exchange, () => perform(operation, data, params, exchange));
+  }
+
+  function answerUnlessLate(exchange: Exchange, result: unknown, answer: Responder['result']): void {
+    if (exchange.answer.isComplete) {
+      discardResult(result);
+      logLateEnd(exchange);
+      return;
+    }
+    try {
+      answer(exchange, result);
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
+
+  /** Starts the timer of the time limit. The answer, or the first byte of a streamed answer, stops the timer. */
+  function startTimeLimit(exchange: Exchange): void {
+    if (exchange.timeLimitTimer !== undefined) return;
+    const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
+    exchange.timerStartedAt = performance.now();
+    exchange.timeLimitTimer = setTimeout(() => {
+      const cause = new Error(`it ran longer than ${timeout} ms`);
+      fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
+      exchange.abort(new Error('the operation is out of time'));
+    }, exchange.timeLeft ?? timeout);
+  }
+
+  /**
+   * Stops the timer after a step that runs before the body is read, and notes the time that is left. The arrival of the
+   * body does not count.
+   */
+  function pauseTimeLimit(exchange: Exchange): void {
+    const leftAtStart = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
+    clearTimeout(exchange.timeLimitTimer);
+    exchange.timeLimitTimer = undefined;
+    exchange.timeLeft = Math.max(1, leftAtStart - (performance.now() - exchange.timerStartedAt));
+  }
+
+  /** Wraps a step that runs before the body is read, so that the operation's time limit also covers the step. */
+  function createTimedStep(step: Step): Step {
+    return function timedStep(exchange): Outcome {
+      const outcome = step(exchange);
+      return outcome instanceof Promise ? withinTimeLimit(exchange, outcome, pauseTimeLimit) : outcome;
+    };
+  }
+
+  /**
+   * Starts the time limit, which answers the request when `work` takes too long. The end of `work` is then only logged.
+   *
+   * @param succeed called when `work` resolves in time
+   */
+  function withinTimeLimit(
+    exchange: Exchange,
+    work: Promise<undefined>,
+    succeed?: (exchange: Exchange) => void,
+  ): Promise<undefined> {
+    startTimeLimit(exchange);
+    return work.then(
+      () => (exchange.answer.isComplete ? logLateEnd(exchange) : void succeed?.(exchange)),
+      (error) => {
+        if (!exchange.answer.isComplete) throw error;
+        return logLateEnd(exchange, error);
+      },
+    );
+  }
+
+  /** Called for an operation, and for an asynchronous step before the operation. */
+  function logLateEnd(exchange: Exchange, error?: unknown): undefined {
+    const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
+    if (error === undefined) log.debug('operation-finished-late', facts);
+    else log.warn('operation-failed-late', { ...facts, ...describeError(error) });
+  }
+
+  return { createTimedStep, checkTypes, callOperation };
+}
+
+function runCheck(check: RequestCheck, input: RequestInput, { verb }: Exchange): ReturnType<RequestCheck> {
+  return check(input, dataSourceOf(input), verb);
+}
+
+/** The values of the path are taken from `input`, because the check may have converted them. */
+function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
+  if (problems !== undefined) throw invalidData(problems);
+  exchange.path = input.path as Exchange['path'];
+}
+
+function invalidData(problems: readonly Problem[]): Error {
+  const message =
+    problems.length === 1 ? 'A field of the request is wrong' : `${problems.length} fields of the request are wrong`;
+  return refusal('INVALID_DATA', message, { details: problems.map((problem) => ({ ...problem })) });
+}
+
+/** Returns where the data of the request came from. The check reads the texts of a query or a form as their types. */
+function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing' | 'form' | 'body' {
+  if (data === query) return 'query';
+  if (bytes === undefined || bytes.length === 0) return 'nothing';
+  // Only a form is decoded to an object without a prototype.
+  return isObject(data) && Object.getPrototypeOf(data) === null ? 'form' : 'body';
+}
+
+/** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
+function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
+  const { guards, method, controller } = operation;
+  // Both arguments are always given. `method.length` does not show how many a method uses, because it does not count
+  // defaults and rest parameters (decisions 3.4).
+  if (guards === undefined) return method.call(controller, data, params);
+  return performGuarded(operation, guards, data, params, exchange);
+}
+
+async function performGuarded(
+  { controller, method }: Operation,
+  { before, after }: NonNullable<Operation['guards']>,
+  data: unknown,
+  params: ControllerParams,
+  exchange: Exchange,
+): Promise<unknown> {
+  const reply = await before?.call(controller, data, params);
+  // If the time limit has passed, the client has a 503. So the operation must not run any more.
+  if (exchange.answer.isComplete) return reply;
+  if (isReply(reply)) return reply;
+  // The author may have meant a refusal, by `return false`. So the request must not pass.
+  if (reply !== undefined)
+    throw new TypeError(
+      '_before returned a value that is no Reply: throw an HttpError to refuse, or return nothing to let the request pass',
+    );
+  const result = await method.call(controller, data, params);
+  const replacement = await after?.call(controller, result, params);
+  return replacement === undefined ? result : replacement;
+}

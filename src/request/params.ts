@@ -1,0 +1,107 @@
+// The second argument of an operation. Only fields that a client may see are enumerable. All other properties are
+// getters on the prototype. So a result that contains the params does not send these properties, and they cost nothing
+// until they are read.
+import type { IncomingMessage } from 'node:http';
+import type { ServiceUser } from '../api/controller/service.ts';
+import { NO_TRACE, type Trace } from '../api/controller/trace.ts';
+import type { CallingApplication, ControllerParams, OperationLog } from '../api/controller.ts';
+import type { Log } from '../base/log.ts';
+import { createOperationLog } from '../base/operation-log.ts';
+import { addressOf, type TrustedProxies } from '../callers/access/address.ts';
+import { cookiesOf } from '../callers/access/cookies.ts';
+import type { BackgroundWork } from './background.ts';
+import type { Query } from './body/form.ts';
+import type { Exchange } from './exchange.ts';
+
+export interface ParamsParts {
+  readonly log: Log;
+  readonly background: BackgroundWork;
+  readonly proxies: TrustedProxies;
+  /** BASE_PATH, which is empty when the service is at the root. */
+  readonly basePath: string;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+export class Params implements ControllerParams {
+  readonly page: string;
+  readonly method: string;
+  readonly verb: string;
+  readonly slugs: string[];
+  readonly query: Query;
+  readonly requestId: string;
+  declare readonly application?: CallingApplication;
+  readonly #exchange: Exchange;
+  readonly #parts: ParamsParts;
+  readonly #bytes: Uint8Array | undefined;
+
+  /** @param bytes the inflated body; undefined when there is no body or when the body is a stream */
+  constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
+    this.page = exchange.groupInUrl;
+    this.method = exchange.operation;
+    this.verb = exchange.verb;
+    this.slugs = exchange.slugs.slice();
+    this.query = query;
+    this.requestId = exchange.requestId;
+    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
+    this.#exchange = exchange;
+    this.#parts = parts;
+    this.#bytes = bytes;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes ?? NO_BYTES;
+  }
+
+  get log(): OperationLog {
+    return createOperationLog(this.#parts.log, this.#exchange);
+  }
+
+  get address(): string {
+    return addressOf(this.#exchange, this.#parts.proxies);
+  }
+
+  get trace(): Trace {
+    return this.#exchange.trace ?? NO_TRACE;
+  }
+
+  get waitUntil(): (work: PromiseLike<unknown>) => void {
+    return (work) => this.#parts.background.add(this.#exchange, work);
+  }
+
+  get path(): Readonly<Record<string, string>> {
+    return this.#exchange.path;
+  }
+
+  get base(): string {
+    return this.#parts.basePath;
+  }
+
+  get lastEventId(): string | undefined {
+    // Only `Set-Cookie` is an array in `headers`.
+    const id = this.#exchange.request.headers['last-event-id'] as string | undefined;
+    return id === undefined ? undefined : decodeUtf8(id);
+  }
+
+  get request(): IncomingMessage {
+    return this.#exchange.request;
+  }
+
+  get user(): ServiceUser | undefined {
+    return this.#exchange.caller.user;
+  }
+
+  get cookies(): Readonly<Record<string, string>> {
+    return cookiesOf(this.#exchange);
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
+  }
+}
+
+/** Decodes a header as UTF-8, because Node reads it as Latin-1. A value that is not UTF-8 stays as it is. */
+function decodeUtf8(header: string): string {
+  const text = Buffer.from(header, 'latin1').toString();
+  return text.includes('\ufffd') ? header : text;
+}

@@ -1,0 +1,69 @@
+// Asynchronous functions of the service file: `authenticate`, and functions in `access`.
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { asRaw, assertEnvelope, GATEFOLD, parseRaw, type Service, startService } from '../../support/service.ts';
+
+const controllers = {
+  'service.mjs': `
+    import { defineService } from '${GATEFOLD}';
+    export default defineService({
+      async authenticate({ authorization, address, signal, log }) {
+        log.info('asked', { address, aborted: signal.aborted });
+        await null;
+        if (authorization === 'Token late') await new Promise((done, fail) => { globalThis.failLate = fail });
+        return { id: 'ann' };
+      },
+    });`,
+  'DeskController.mjs': `
+    const asked = globalThis.askedRules = [];
+    const rule = (name, verdict) => () => { asked.push(name); return verdict };
+    export default class {
+      static operations = {
+        created: { timeout: 300, access: ['user', rule('first', Promise.resolve(true)), rule('second', true)] },
+        refused: { access: [rule('refuses', Promise.resolve(false)), rule('never', true)] },
+        index: { timeout: 40 },
+      };
+      created(data, { cookies }) { return { data, cookies } }
+      refused() { return {} }
+      index() { return {} }
+    }`,
+};
+const shared = globalThis as unknown as { askedRules: string[]; failLate: (error: Error) => void };
+let service: Service;
+before(async () => {
+  service = await startService({ controllers, expectedErrors: ['request-failed'] });
+});
+after(() => service.close());
+
+test('authenticate is awaited first, and then each access rule in order', async () => {
+  const headers = { cookie: 'a=%zz; b=%20', 'content-type': 'application/json' };
+  const answer = await fetch(`${service.url}/api/desk`, { method: 'POST', headers, body: '[1]' });
+  assert.deepEqual(await answer.json(), { data: [1], cookies: { a: '%zz', b: ' ' } });
+  assert.deepEqual(shared.askedRules.splice(0), ['first', 'second']);
+  const line = service.lines.find(({ event }) => event === 'operation-info');
+  assert.deepEqual([line?.message, line?.address, line?.aborted], ['asked', '127.0.0.1', false]);
+});
+
+test('an access rule that refuses is the last one that is called', async () => {
+  assertEnvelope(await asRaw(await fetch(`${service.url}/api/desk/refused`)), 403, 'ACCESS_DENIED');
+  assert.deepEqual(shared.askedRules.splice(0), ['refuses']);
+});
+
+test('the time limit does not run while the body arrives', async () => {
+  const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
+  socket.write('POST /api/desk HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\n[');
+  await sleep(400);
+  socket.write('2]');
+  assert.match(parseRaw((await socket.toArray()).join('')).body, /"data":\[2\]/);
+});
+
+test('an error of authenticate after the time limit is logged', async () => {
+  const answer = await fetch(`${service.url}/api/desk`, { headers: { authorization: 'Token late' } });
+  assertEnvelope(await asRaw(answer), 503, 'OPERATION_TIMEOUT');
+  shared.failLate(new Error('the pool is closed'));
+  await sleep(0);
+  const line = service.lines.find(({ event }) => event === 'operation-failed-late');
+  assert.deepEqual([line?.operation, line?.error], ['index', 'the pool is closed']);
+});

@@ -1,0 +1,64 @@
+// Hints about files and methods that nearly answer: each names the change, and is logged once for each version.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLog } from '../../../src/base/log.ts';
+import type { GroupLoad } from '../../../src/live/load/group-load.ts';
+import { createHints } from '../../../src/live/load/hints.ts';
+import { createGroups } from '../../../src/live/load/registry.ts';
+import { createFolder, write } from '../../support/folder.ts';
+
+const FIELD = 'it is a field and not a method';
+const NAME = 'its name is not a small letter and then letters and digits';
+const method = (name: string, reason: string, file = 'BookController.ts') =>
+  `warn | method-ignored | ${file} | ${name}: ${reason}; begin it with _ if it is no operation`;
+
+test('an ignored file or method is logged with its cure, once per change', async (t) => {
+  const dir = createFolder(t, {
+    'userController.mjs': 'export default { index() {} }',
+    // The name does not look like a controller's, and no file is opened for a hint.
+    'order.mjs': 'export default class { index() {} }',
+    'shared.mjs': 'export default class {}',
+    'helper.mjs': 'export const help = 1;',
+    'BookController.test.ts': '',
+    'BookController.ts': `import Shared from './shared.mjs';
+      export default class BookController extends Shared {
+        index() {}
+        find = () => 1;
+        private helper = () => 2;
+        limit = 7;
+        find_all() {}
+        FindAll() {}
+        _hidden() {}
+        private secret_thing() {}
+        'with-dash'() {}
+        Put() {}
+        DELETE = () => 1;
+        static make() {}
+      }`,
+    'MadeController.mjs':
+      'const make = () => ({ created(data) { return data; }, patch(data) { return data; }, operations: { patch: { unchecked: true } } });\nexport default make();',
+  });
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({ level: 'debug', sink: { write: (line) => void lines.push(JSON.parse(line)), flush() {} } });
+  const load = () => createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+  const hints = createHints(dir, log);
+  const told = (loads: readonly GroupLoad[]) => {
+    lines.length = 0;
+    hints.report(loads);
+    return lines.map(({ level, event, file, reason, hint }) => [level, event, file, reason ?? hint].join(' | '));
+  };
+  const loads = await load();
+  assert.deepEqual(told(loads).sort(), [
+    'warn | file-ignored | userController.mjs | its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
+    method('DELETE', FIELD),
+    method('FindAll', NAME),
+    method('Put', NAME),
+    method('find', FIELD),
+    method('find_all', NAME),
+    method('with-dash', NAME),
+    'warn | operation-unchecked | MadeController.mjs | created: its source is not followed: it is made by code, or comes from a package',
+  ]);
+  assert.deepEqual(told(loads), []);
+  write(dir, 'ShopController.mjs', 'export default class { index() {} sell_it() {} }');
+  assert.deepEqual(told(await load()), [method('sell_it', NAME, 'ShopController.mjs')]);
+});

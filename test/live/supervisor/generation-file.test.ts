@@ -1,0 +1,97 @@
+// DATA_DIR/generation.json, as a real service writes it.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createGenerationFile, type GenerationRecord } from '../../../src/live/supervisor/generation-file.ts';
+import { controller, createFolder, type Service, startService, write } from '../../support/cluster-server.ts';
+import { createMemoryLog } from '../../support/memory-log.ts';
+
+const fileOf = (dir: string) => join(dirname(dir), 'data/generation.json');
+const read = (dir: string): GenerationRecord => JSON.parse(readFileSync(fileOf(dir), 'utf8'));
+
+async function until(service: Service, isTrue: (record: GenerationRecord) => boolean): Promise<GenerationRecord> {
+  for (const end = performance.now() + service.patience(); performance.now() < end; await sleep(10))
+    if (existsSync(fileOf(service.dir)) && isTrue(read(service.dir))) return read(service.dir);
+  throw new Error(`the expected record was not written: ${readFileSync(fileOf(service.dir), 'utf8')}`);
+}
+
+describe('the generation file', () => {
+  it('contains the serving, the rejected and the draining releases, and the errors', async (test) => {
+    const real = createFolder(test, { 'TestController.js': controller(1) });
+    const releases = dirname(real);
+    const dir = join(releases, 'link');
+    for (const name of ['second', 'third']) mkdirSync(join(releases, name));
+    write(join(releases, 'second'), 'TestController.js', 'export default class {\n  index( {}\n}\n');
+    write(join(releases, 'third'), 'TestController.js', controller(3));
+    const swap = (name: string) => {
+      symlinkSync(join(releases, name), `${dir}.new`);
+      renameSync(`${dir}.new`, dir);
+    };
+    swap('controllers');
+    const service = await startService(test, { dir });
+    const first = await until(service, ({ state }) => state === 'serving');
+    assert.deepEqual(first, {
+      pid: service.process.pid,
+      runtime: join(import.meta.dirname, '../../..'),
+      folder: dir,
+      release: real,
+      state: 'serving',
+      generation: 1,
+      errors: [],
+      serving: real,
+      draining: [],
+    });
+    swap('second');
+    const refused = await until(service, ({ state }) => state === 'rejected');
+    assert.deepEqual([refused.release, refused.serving], [join(releases, 'second'), real]);
+    const [{ file, at, error } = { file: '', at: '', error: '' }] = refused.errors;
+    assert.deepEqual([file, at], ['TestController.js', `${join(releases, 'second/TestController.js')}:3`]);
+    assert.match(error ?? '', /^SyntaxError/);
+    swap('third');
+    const third = await until(service, ({ serving }) => serving === join(releases, 'third'));
+    assert.deepEqual([third.state, third.errors, third.draining], ['serving', [], [real]]);
+    await until(service, ({ draining }) => draining.length === 0);
+    write(join(releases, 'third'), 'NewController.js', 'export default class { index( }');
+    service.process.kill('SIGHUP');
+    const partly = await until(service, ({ errors }) => errors.length > 0);
+    assert.deepEqual([partly.state, partly.errors[0]?.file], ['serving', 'NewController.js']);
+    service.process.kill('SIGTERM');
+    await service.exited;
+    assert.equal(read(dir).state, 'stopped');
+  });
+
+  it('contains the error when no worker of a new release can start', (test) => {
+    const folder = createFolder(test, {});
+    const dataDir = dirname(folder);
+    const { log } = createMemoryLog();
+    const file = createGenerationFile({ dataDir, folder, packageFolder: '/gatefold', log });
+    const [release, error] = ['/releases/2', 'Cannot start a worker: EAGAIN'];
+    const rejected = { generation: 2, at: new Date(), failures: [], error };
+    const status = { generation: 1, servingSince: undefined, workers: [], notLoadable: [], rejected };
+    const tally = { generationsServed: 1, generationsRejected: 1, workersDied: 0, workersReplaced: 0 };
+    file.addResult({ kind: 'failed', error, release }, { ...status, ...tally });
+    const record: GenerationRecord = JSON.parse(readFileSync(join(dataDir, 'generation.json'), 'utf8'));
+    assert.deepEqual([record.release, record.state, record.errors], [release, 'rejected', [{ error }]]);
+  });
+
+  it('is not written without a data folder', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1) });
+    const data = join(dirname(dir), 'nowhere');
+    const service = await startService(test, { dir, env: { DATA_DIR: data } });
+    await service.logged('generation-serving');
+    assert.equal(existsSync(data), false);
+  });
+
+  it('is retried until it can be written, while the service serves', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1) });
+    // A folder cannot be replaced by a file, also not by root.
+    mkdirSync(join(fileOf(dir), 'in-the-way'), { recursive: true });
+    const service = await startService(test, { dir });
+    const { file } = await service.logged('generation-file-not-written');
+    assert.equal(file, fileOf(dir));
+    rmSync(fileOf(dir), { recursive: true });
+    await until(service, ({ state }) => state === 'serving');
+  });
+});

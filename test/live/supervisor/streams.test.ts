@@ -1,0 +1,84 @@
+// Streams and server-sent events during a roll and at the end of the service: nothing is cut, lost or delayed.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { startService } from '../../support/cluster-server.ts';
+import { followEvents } from '../../support/event-source.ts';
+import { createFolder, write } from '../../support/folder.ts';
+
+/** Returns piece `i` of a stream. */
+const piece = (code: string, i: number) => `${code} ${i} ${'.'.repeat(i % 1000)}\n`;
+const GATEFOLD = new URL('../../../dist/controller.js', import.meta.url).href;
+
+it('a roll keeps a stream complete, moves event streams to the new code, and disposes the old controller', async (test) => {
+  const state = createFolder(test);
+  const gate = join(state, 'over');
+  const closed = join(state, 'closed');
+  const controller = (code: string) => `
+    import { appendFileSync, existsSync } from 'node:fs';
+    import { Readable } from 'node:stream';
+    import { setTimeout as sleep } from 'node:timers/promises';
+    import { eventStream } from ${JSON.stringify(GATEFOLD)};
+    const piece = ${piece};
+    export default class {
+      code = '${code}';
+      index() { return { code: this.code } }
+      long() {
+        const code = this.code;
+        return Readable.from((async function* () { let i = 0; for (; !existsSync(${JSON.stringify(gate)}); i++) { yield piece(code, i); await sleep(5) } yield 'end ' + i })());
+      }
+      feed(data, { lastEventId, signal }) {
+        const code = this.code;
+        return eventStream((async function* () { for (let id = Number(lastEventId ?? 0) + 1; ; id++) { yield { id: String(id), data: code }; await sleep(5, undefined, { signal }) } })(), { retry: 20 });
+      }
+      created(data, { waitUntil }) { waitUntil(sleep(300).then(() => appendFileSync(${JSON.stringify(closed)}, 'worked '))); return {} }
+      async [Symbol.asyncDispose]() { await sleep(20); appendFileSync(${JSON.stringify(closed)}, 'closed-' + this.code + ' ') }
+    }`;
+  const service = await startService(test, { files: { 'AController.mjs': controller('old') }, env: { WORKERS: '1' } });
+  const url = `http://127.0.0.1:${service.port}/api/a`;
+
+  // The head of the answer arrives with the first piece.
+  const long = await fetch(`${url}/long`);
+  const seen: { id: number; code: string; isFirst: boolean }[] = [];
+  const stop = new AbortController();
+  const reconnects = followEvents(`${url}/feed`, stop.signal, ({ id, data, reconnected }) => {
+    seen.push({ id: Number(id), code: JSON.parse(data), isFirst: reconnected !== undefined });
+  });
+  await until(() => seen.length > 3);
+
+  write(service.dir, 'AController.mjs', controller('new'));
+  await until(() => seen.at(-1)?.code === 'new');
+  assert.equal(seen.find(({ isFirst }) => isFirst)?.code, 'new', 'the event stream reconnected once, to the new code');
+  assert.deepEqual(
+    seen.map(({ id }) => id),
+    seen.map((_, i) => i + 1),
+    'the client gets every event once',
+  );
+  // The old worker still has this stream, and nothing else.
+  writeFileSync(gate, '');
+  const text = await long.text();
+  const pieces = Number(/end (\d+)$/.exec(text)?.[1]);
+  assert.ok(
+    text === `${Array.from({ length: pieces }, (_, i) => piece('old', i)).join('')}end ${pieces}`,
+    'the stream has every byte of the old code, in order',
+  );
+  // The file exists before its text is written.
+  await until(() => existsSync(closed) && readFileSync(closed, 'utf8') !== '');
+  assert.equal(readFileSync(closed, 'utf8'), 'closed-old ');
+
+  await fetch(url, { method: 'POST' });
+  service.process.kill('SIGTERM');
+  stop.abort();
+  assert.deepEqual(await service.exited, { code: 0, signal: null });
+  assert.equal(readFileSync(closed, 'utf8'), 'closed-old worked closed-new ');
+  assert.deepEqual(
+    service.lines.filter(({ level }) => level === 'error' || level === 'warn'),
+    [],
+  );
+  await reconnects;
+});
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((later) => setTimeout(later, 5));
+}

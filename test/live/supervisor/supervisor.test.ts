@@ -1,0 +1,612 @@
+// Tests the decisions of the supervisor with fake parts: no process is started, and the test controls the clock.
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
+import { write } from '../../support/folder.ts';
+
+type FakeService = ReturnType<typeof createFakeService>;
+
+async function started(test: TestContext, options: Parameters<typeof createFakeService>[1] = {}) {
+  const service = createFakeService(test, options);
+  await service.supervisor.start();
+  service.story.length = 0;
+  return service;
+}
+
+describe('a generation', () => {
+  it('serves before the old generation drains', async (test) => {
+    const service = await started(test);
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['drain 1', 'drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid, generation }) => [pid, generation]),
+      [
+        [3, 2],
+        [4, 2],
+      ],
+    );
+    assert.equal(service.supervisor.status().generation, 2);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
+  });
+
+  it('that loses a group is rejected, logged once, and retried after growing pauses', async (test) => {
+    const service = await started(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.deepEqual(
+      service.supervisor.status().rejected?.failures.map(({ file }) => file),
+      ['AController.js'],
+    );
+    for (const pause of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+      const tries = service.supervisor.status().generationsRejected;
+      await service.pass(pause - 1);
+      assert.equal(service.supervisor.status().generationsRejected, tries);
+      await service.pass(1);
+      assert.equal(service.supervisor.status().generationsRejected, tries + 1);
+    }
+    assert.equal(service.logged('generation-rejected').length, 1, 'a repeated failure is logged only once');
+    service.made.load = (order) => loaded(order);
+    await service.pass(60_000);
+    assert.equal(service.supervisor.status().rejected, undefined);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    await service.pass(600_000);
+    assert.equal(service.logged('generation-serving').length, 2, 'a generation that serves is not retried');
+  });
+
+  it('skips the file that ends its process, and serves the others', async (test) => {
+    const service = createFakeService(test, { groups: ['G0', 'G1', 'G2', 'G3'] });
+    service.made.load = (order) =>
+      order.skip.has('G3Controller.js')
+        ? loaded(order)
+        : { kind: 'ended', file: 'G3Controller.js', reason: 'exit code 1' };
+    await service.supervisor.start();
+    assert.equal(service.supervisor.status().generation, 1);
+    assert.deepEqual(
+      service.logged('group-not-loadable').map(({ file, error }) => [file, error]),
+      [['G3Controller.js', 'exit code 1']],
+    );
+  });
+
+  it('without a worker that starts is rejected, with the error in the log and the status', async (test) => {
+    const service = await started(test);
+    service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });
+    service.change('AController.js');
+    await service.settled();
+    const error = 'Cannot start a worker: the system refused to start it (EAGAIN)';
+    assert.equal(service.supervisor.status().rejected?.error, error);
+    assert.equal(service.logged('generation-rejected')[0]?.error, error);
+    assert.equal(service.serving().length, 2);
+    service.made.load = (order) => loaded(order);
+    await service.pass(1000);
+    assert.equal(service.supervisor.status().generation, 3);
+  });
+
+  it('that listed the folder while a serving file was away is loaded again', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, { pid }) => loaded(pid === 3 || pid === 4 ? { ...order, files: [] } : order);
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    assert.equal(service.supervisor.status().generation, 3);
+  });
+
+  it('whose files change during the load is loaded again, and rejected when they always change', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, { pid }) => {
+      service.made.change = Number(pid) < 5 ? '/x/rules.js' : undefined;
+      return loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    service.made.change = '/x/rules.js';
+    service.made.load = (order) => loaded(order);
+    service.change('AController.js');
+    await service.settled();
+    const error = '/x/rules.js has changed during each of the last loads of the folder';
+    assert.equal(service.supervisor.status().rejected?.error, error);
+    assert.equal(service.supervisor.status().generation, 3, 'the last good generation serves on');
+  });
+
+  it('whose files always change is rejected, also when a load between hangs and is given up', async (test) => {
+    const service = await started(test);
+    service.made.change = '/x/rules.js';
+    let loads = 0;
+    service.made.load = (order, { pid }) => {
+      if (Number(pid) % 2 === 1) loads++;
+      return loads === 3 ? new Promise(() => {}) : loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    for (const worker of service.workers) worker.stepAge = 701;
+    service.change('AController.js');
+    await service.settled();
+    assert.match(service.supervisor.status().rejected?.error ?? '', /has changed during each/);
+    assert.equal(loads, 7, 'five unstable loads and one that hung come before the load that is rejected');
+  });
+
+  it('whose files always change serves at a start, and the log says so', async (test) => {
+    const service = createFakeService(test);
+    service.made.change = '/x/rules.js';
+    await service.supervisor.start();
+    assert.equal(service.serving().length, 2);
+    assert.equal(service.logged('folder-unstable')[0]?.file, '/x/rules.js');
+  });
+
+  it('tells the workers its state, so that they import no new file in the meantime', async (test) => {
+    const service = await started(test);
+    const [worker] = service.workers as [FakeWorker];
+    const states = () => worker.sent.splice(0).map((message) => (message.kind === 'generation' ? message.state : ''));
+    assert.deepEqual(states(), ['serving']);
+    let during: string[] = [];
+    service.made.load = (order, { pid }) => {
+      if (pid === 3) {
+        during = states();
+        service.events().requested(worker, 'New');
+      }
+      return loaded(order, { 'AController.js': 'no database' });
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(during, ['loading']);
+    const [answer, ...others] = worker.sent.splice(0);
+    assert.deepEqual(answer, { kind: 'withheld', group: 'New', answer: 'changed' });
+    assert.ok(others.some((message) => message.kind === 'generation' && message.state === 'rejected'));
+    service.events().requested(worker, 'New');
+    assert.deepEqual(worker.sent, [{ kind: 'withheld', group: 'New', answer: 'changed' }]);
+  });
+
+  it('retries a failed load in a new worker when another worker succeeded', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) =>
+      loaded(order, worker.pid === 4 ? { 'AController.js': 'database is locked' } : {});
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 4', 'drain 1', 'drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [3, 5],
+    );
+    assert.equal(service.logged('generation-rejected').length, 0);
+  });
+
+  it('skips a file that hung in the last generation', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    const skipped: string[][] = [];
+    service.made.load = (order) => {
+      skipped.push([...order.skip.keys()]);
+      const outcome = loaded(order, { 'BController.js': 'it did not finish' });
+      if (outcome.kind !== 'loaded' || order.skip.has('BController.js')) return outcome;
+      return { ...outcome, groups: outcome.groups.map((load) => ({ ...load, hung: !load.ok })) };
+    };
+    await service.supervisor.start();
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(skipped.slice(-2), [['BController.js'], ['BController.js']]);
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+
+  it('that hangs too long is given up for the next change', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => (worker.pid === 3 ? new Promise(() => {}) : loaded(order));
+    service.change('AController.js');
+    await service.settled();
+    (service.workers[2] as FakeWorker).stepAge = 700;
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, [], 'a young load is not given up');
+    (service.workers[2] as FakeWorker).stepAge = 701;
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    assert.equal(service.supervisor.status().generation, 3);
+  });
+
+  it('is given up when the folder is removed while it loads', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => {
+      if (worker.pid === 3) rmSync(service.dir, { recursive: true });
+      return loaded({ ...order, files: [] });
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().generation, 1);
+    assert.equal(service.logged('generation-rejected').length, 0);
+  });
+
+  it('ends all its workers when a worker dies in its second load, and is loaded again', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, { pid }) =>
+      pid === 5
+        ? { kind: 'ended', file: undefined, reason: 'it ended' }
+        : loaded(order, pid === 4 ? { 'AController.js': 'database is locked' } : {});
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 4', 'quit 3', 'drain 1', 'drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [6, 7],
+    );
+  });
+
+  it('is rejected when fork throws', async (test) => {
+    const service = await started(test);
+    service.made.forkError = new Error('spawn ENOMEM');
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.supervisor.status().rejected?.error, 'Cannot start a worker: spawn ENOMEM');
+    assert.equal(service.serving().length, 2);
+  });
+
+  it('that cannot listen is rejected, and the old generation keeps serving', async (test) => {
+    const service = await started(test);
+    service.made.listen = () => ({ code: 'EADDRINUSE' });
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().generation, 1);
+    assert.equal(service.supervisor.status().rejected?.error, 'cannot listen: EADDRINUSE');
+  });
+
+  it('is not started while the folder is missing', async (test) => {
+    const service = await started(test);
+    service.made.isFolderThere = false;
+    service.supervisor.renew();
+    await service.settled();
+    assert.equal(service.workers.length, 2);
+    service.made.isFolderThere = true;
+    service.change('folder');
+    await service.settled();
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+});
+
+describe('a replacement', () => {
+  it('serves instead of a worker that died or is faulty', async (test) => {
+    const service = await started(test);
+    const [first, second] = service.workers as [FakeWorker, FakeWorker];
+    service.die(first);
+    await service.settled();
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [2, 3],
+    );
+    second.isFaulty = true;
+    service.events().faulty(second);
+    await service.settled();
+    assert.deepEqual(service.story, ['drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [3, 4],
+    );
+    assert.equal(service.supervisor.status().workersReplaced, 2);
+  });
+
+  it('loads only the groups that serve, and skips what is in the quarantine', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B', 'C'] });
+    const orders: (readonly [files: readonly string[], skip: readonly string[]])[] = [];
+    service.made.load = (order) => {
+      orders.push([order.files, [...order.skip.keys()]]);
+      if (order.skip.has('CController.js') || !order.files.includes('CController.js'))
+        return loaded(order, { 'BController.js': 'no database' });
+      return { kind: 'ended', file: 'CController.js', reason: 'exit code 1' };
+    };
+    await service.supervisor.start();
+    service.die(service.workers.find(({ state }) => state === 'serving') as FakeWorker);
+    await service.settled();
+    assert.deepEqual(orders.at(-1), [['AController.js', 'CController.js'], ['CController.js']]);
+    assert.equal(service.logged('worker-replaced').length, 1);
+  });
+
+  it('that loaded other code is rejected, and a new generation starts', async (test) => {
+    const service = await started(test);
+    service.made.agrees = false;
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('worker-replaced').length, 0);
+    assert.equal(service.logged('replacement-rejected').length, 1);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'the folder has changed');
+    assert.ok(service.story.includes('quit 3'));
+  });
+
+  it('that cannot load a serving group is rejected and retried later', async (test) => {
+    const service = await started(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('replacement-rejected').length, 1);
+    assert.equal(service.serving().length, 1);
+    await service.pass(5000);
+    assert.equal(service.logged('replacement-rejected').length, 1, 'the rejection is logged once');
+    service.made.load = (order) => loaded(order);
+    await service.pass(10_000);
+    assert.equal(service.serving().length, 2);
+    assert.equal(service.logged('worker-replaced').length, 1);
+  });
+
+  it('serves without a group that never loaded and has left the folder', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    rmSync(join(service.dir, 'BController.js'));
+    service.made.load = (order) => loaded({ ...order, files: order.files.filter((file) => file !== 'BController.js') });
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('replacement-rejected').length, 0);
+    assert.equal(service.logged('worker-replaced').length, 1);
+    assert.equal(service.serving().length, 2);
+  });
+
+  const FAILURES: readonly (readonly [name: string, fail: (made: FakeService['made']) => void, error: string])[] = [
+    [
+      'cannot start',
+      (made) => {
+        made.load = () => ({ kind: 'ended', file: undefined, reason: 'it ended' });
+      },
+      'Cannot start a worker: it ended',
+    ],
+    [
+      'cannot listen',
+      (made) => {
+        made.listen = () => ({ code: 'EADDRINUSE' });
+      },
+      'cannot listen: EADDRINUSE',
+    ],
+  ];
+  for (const [name, fail, error] of FAILURES)
+    it(`that ${name} is rejected`, async (test) => {
+      const service = await started(test);
+      fail(service.made);
+      service.die(service.workers[0] as FakeWorker);
+      await service.settled();
+      const [line] = service.logged('generation-rejected');
+      assert.deepEqual([line?.cause, line?.error], ['replacement', error]);
+      assert.deepEqual(
+        service.serving().map(({ pid }) => pid),
+        [2],
+      );
+    });
+
+  it('is not started after a rejected generation; without a worker the service serves the groups that load', async (test) => {
+    const service = await started(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'AController.js': 'broken' });
+    service.change('AController.js');
+    await service.settled();
+    const made = service.workers.length;
+    service.die(service.workers[0] as FakeWorker);
+    await service.pass(1000);
+    assert.equal(service.workers.length, made);
+    service.die(service.workers[1] as FakeWorker);
+    await service.settled();
+    assert.deepEqual(service.logged('generation-degraded').at(-1)?.groups, ['A']);
+    assert.equal(service.serving().length, 2);
+  });
+
+  it('starts after growing pauses when workers die repeatedly', async (test) => {
+    const service = await started(test, { workers: 1 });
+    const pauses: number[] = [];
+    for (let death = 0; death < 6; death++) {
+      service.die(service.serving()[0] as FakeWorker);
+      await service.settled();
+      let pause = 0;
+      for (; service.serving().length === 0; pause += 100) await service.pass(100);
+      pauses.push(pause);
+    }
+    assert.deepEqual(pauses, [0, 100, 200, 400, 800, 1600]);
+  });
+});
+
+describe('a file that has not loaded', () => {
+  it('is probed after five seconds, and a generation starts only when the file loads', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    await service.pass(5000);
+    assert.equal(service.workers.length, 3);
+    assert.deepEqual(service.story, ['quit 3']);
+    service.made.load = (order) => loaded(order);
+    await service.pass(10_000);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+  });
+
+  it('has its probe interrupted by a change', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    service.made.load = (order, { pid }) =>
+      pid === 3 ? new Promise(() => {}) : loaded(order, { 'BController.js': 'no database' });
+    await service.pass(5000);
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.story[0], 'quit 3');
+    assert.equal(service.supervisor.status().generation, 2);
+    assert.equal(service.workers.length, 6, 'an interrupted probe starts again after the change');
+  });
+
+  it('stays in quarantine when it ends the worker of a probe', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    const deadly = 'BController.js';
+    service.made.seen = { 'file:/lib.js': 'deadly' };
+    service.made.load = (order, { pid, generation }) => {
+      if (order.skip.has(deadly)) return loaded(order);
+      const reason = 'it ended';
+      if (generation === 1 && pid !== 1) service.events().died(service.workers.at(-1) as FakeWorker, death);
+      return { kind: 'ended', file: deadly, reason };
+    };
+    const death = { reason: 'it ended', lastState: 'loading', importing: [] } as const;
+    await service.supervisor.start();
+    const deaths = service.supervisor.status().workersDied;
+    const { length } = service.workers;
+    service.made.seen = { 'file:/lib.js': 'still deadly' };
+    await service.pass(5000);
+    assert.ok(service.workers.length > length, 'a change of a file starts a probe');
+    assert.ok(service.logged('probe-worker-exited').length > 0);
+    assert.equal(service.supervisor.status().workersDied, deaths, 'the death of a probe worker is not counted');
+    service.made.load = (order) => {
+      assert.ok(order.skip.has(deadly));
+      return loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+
+  it('has its probe rejected with an error when no worker can start', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'EAGAIN' });
+    await service.pass(5000);
+    assert.equal(service.logged('generation-rejected')[0]?.cause, 'probe');
+    assert.equal(service.supervisor.status().rejected?.error, 'Cannot start a worker: EAGAIN');
+  });
+
+  it('and ended its process is probed when another file changed during its load', async (test) => {
+    const service = await started(test, { workers: 1, groups: ['A', 'B'] });
+    service.made.seen = { 'file:/lib.js': 'deadly' };
+    service.made.load = (order) => {
+      if (service.made.seen['file:/lib.js'] === 'mended') return loaded(order);
+      // The file is mended before the supervisor learns that it ended the process.
+      service.made.seen = { 'file:/lib.js': 'mended' };
+      return { kind: 'ended', file: 'BController.js', reason: 'it ended' };
+    };
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+  });
+
+  it('and ended a serving worker is skipped by the other workers and the replacement', async (test) => {
+    const service = await started(test);
+    write(service.dir, 'ExitController.js', 'process.exit(1);\n');
+    service.die(service.workers[0] as FakeWorker, ['ExitController.js']);
+    await service.settled();
+    assert.deepEqual(
+      (service.workers[1] as FakeWorker).sent.filter(({ kind }) => kind === 'skip'),
+      [{ kind: 'skip', file: 'ExitController.js', reason: 'it was ended' }],
+    );
+    assert.deepEqual(
+      service.supervisor.status().notLoadable.map(({ file }) => file),
+      ['ExitController.js'],
+    );
+    assert.equal(service.logged('worker-died')[0]?.file, 'ExitController.js');
+    assert.equal(service.serving().length, 2);
+  });
+});
+
+describe('the agenda', () => {
+  it('retries a generation after one second when its step threw', async (test) => {
+    const service = await started(test);
+    service.made.snapshotError = new Error('a mistake of ours');
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.logged('supervisor-step-failed')[0]?.error, 'Error: a mistake of ours');
+    service.made.snapshotError = undefined;
+    await service.pass(999);
+    assert.equal(service.supervisor.status().generation, 1);
+    await service.pass(1);
+    assert.equal(service.supervisor.status().generation, 2);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
+  });
+
+  it('starts no retry while the folder is missing', { timeout: 60_000 }, async (test) => {
+    const service = await started(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.change('AController.js');
+    await service.settled();
+    const { length } = service.workers;
+    service.made.isFolderThere = false;
+    await service.pass(60_000);
+    assert.equal(service.workers.length, length);
+  });
+
+  it('waits four minutes after a probe that loaded a file and a generation that did not', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    const isProbe = (pid: number | undefined) => pid === 3;
+    service.made.load = (order, { pid }) => loaded(order, isProbe(pid) ? {} : { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    await service.pass(5000);
+    assert.equal(service.supervisor.status().generation, 2);
+    const { length } = service.workers;
+    await service.pass(239_999);
+    assert.equal(service.workers.length, length);
+    await service.pass(1);
+    assert.equal(service.workers.length, length + 1);
+  });
+
+  it('starts a generation when a serving file ended a replacement', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, { pid }) =>
+      pid === 3 ? { kind: 'ended', file: 'AController.js', reason: 'it ended' } : loaded({ ...order, skip: new Map() });
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('worker-replaced').length, 1);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'a controller that ends its process');
+  });
+});
+
+describe('a draining worker', () => {
+  it('adds none of its imports to the watch', async (test) => {
+    const service = await started(test);
+    service.change('AController.js');
+    await service.settled();
+    service.story.length = 0;
+    const [old, , current] = service.workers as [FakeWorker, FakeWorker, FakeWorker];
+    const load = { group: 'New', file: 'NewController.js', ok: true };
+    service.events().importReported(old, load, []);
+    service.events().importedOnCall(old, [{ path: '/old.js', fingerprint: '1' }]);
+    assert.deepEqual(service.story, []);
+    service.events().importReported(current, load, []);
+    service.events().importedOnCall(current, []);
+    assert.deepEqual(service.story, ['watch "NewController.js"', 'watch []']);
+  });
+});
+
+describe('stop', () => {
+  it('closes the port before the workers drain', async (test) => {
+    const service = await started(test);
+    await service.supervisor.stop();
+    assert.deepEqual(service.story, ['close port', 'drain 1', 'drain 2']);
+    service.change('AController.js');
+    service.die(service.workers[0] as FakeWorker);
+    await service.pass(60_000);
+    assert.equal(service.workers.length, 2, 'the supervisor starts no worker after stop');
+  });
+
+  it('counts no new generation whose workers listen after it', async (test) => {
+    const service = await started(test, { workers: 1 });
+    let answer = (_: ListenOutcome) => {};
+    service.made.listen = () => new Promise((resolve) => (answer = resolve));
+    service.change('AController.js');
+    await service.settled();
+    await service.supervisor.stop();
+    answer('listening');
+    await service.settled();
+    assert.equal(service.logged('generation-serving').length, 1);
+    assert.equal(service.logged('generation-rejected').length, 0);
+  });
+
+  it('logs the workers that do not end', async (test) => {
+    const service = await started(test);
+    service.made.survivors = [service.workers[1] as FakeWorker];
+    await service.supervisor.stop();
+    assert.deepEqual(service.logged('workers-still-running')[0]?.workers, [2]);
+  });
+
+  it('ends the workers of a running load', async (test) => {
+    const service = await started(test);
+    service.made.load = () => new Promise(() => {});
+    service.change('AController.js');
+    await service.settled();
+    await service.supervisor.stop();
+    assert.deepEqual(service.story.slice(1).sort(), ['drain 1', 'drain 2', 'quit 3', 'quit 4']);
+  });
+});

@@ -1,0 +1,81 @@
+// The complete output of workers reaches the reader of the service, and a reader that stops reading blocks no process.
+// A service under test writes to two sockets, as a systemd unit does.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import { ask, json } from '../../support/cluster-client.ts';
+import { spawnService, startService } from '../../support/cluster-server.ts';
+import { createFolder } from '../../support/folder.ts';
+
+const LINE = 3000;
+const TALKER = `export default class {
+    index() {
+      console.log(JSON.stringify({ printed: 'o'.repeat(${LINE}) }));
+      console.error(JSON.stringify({ printed: 'ü'.repeat(${LINE}), event: 'printed' }));
+    }
+    flood() { for (let i = 0; i < 100; i++) console.error('x'.repeat(9999)); }
+    held() { return process.stderr.writableLength; }
+    die(_, { log }) { log.error('last words'); process.kill(process.pid, 'SIGKILL'); }
+    [Symbol.dispose]() { process.stdout.write('last words'); }
+  }`;
+
+describe('the output of workers that share a socket', { timeout: 110_000 }, () => {
+  it('arrives line by line, up to the last line', async (test) => {
+    const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
+    const port = await service.listening;
+    const asked = 300;
+    // Ten requests at a time, so that the socket never fills up. In a full socket, Node splits the lines of a
+    // controller.
+    for (let i = 10; i <= asked; i += 10) {
+      await Promise.all(Array.from({ length: 10 }, () => ask(port, '/api/test')));
+      while (service.lines.filter(({ event }) => event === 'printed').length < i)
+        await new Promise((later) => setTimeout(later, 5));
+    }
+    service.process.kill('SIGTERM');
+    await service.closed;
+    const printed = service.output().split('\n').slice(1, -1);
+    assert.deepEqual(printed.slice(-2), ['last words', 'last words']);
+    assert.equal(
+      printed.filter((line) => line.startsWith('{') && JSON.parse(line).printed.length === LINE).length,
+      asked,
+    );
+    // spawnService has parsed each line. A split or merged line would have thrown.
+    assert.equal(service.lines.filter(({ event }) => event === 'printed').length, asked);
+    assert.equal(service.lines.filter(({ event }) => event === 'request').length, asked);
+    assert.equal(service.lines.at(-1)?.event, 'stopped');
+  });
+
+  it('is not buffered in a worker while nobody reads it', async (test) => {
+    const service = await startService(test, { files: { 'TestController.mjs': TALKER }, env: { WORKERS: '1' } });
+    service.process.stderr?.pause();
+    // 12 MB are more than the service buffers.
+    for (let i = 0; i < 12; i++) await ask(service.port, '/api/test/flood');
+    while (json(await ask(service.port, '/api/test/held')).data !== 0);
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+  });
+});
+
+describe('the log of workers in a file', { timeout: 110_000 }, () => {
+  it('has whole lines of several workers, and the last lines of a worker that dies', async (test) => {
+    const dir = createFolder(test, { 'TestController.mjs': TALKER });
+    const logFile = join(dirname(dir), 'log');
+    const service = await startService(test, { dir, logFile, env: { WORKERS: '3' } });
+    const long = `/api/test/${'x'.repeat(9000)}`;
+    for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 30 }, () => ask(service.port, long)));
+    const count = () => readFileSync(logFile, 'utf8').split('"event":"request"').length - 1;
+    // A line waits up to 50 ms for others. So the worker is killed when all lines of the requests are in the file.
+    while (count() < 600) await new Promise((later) => setTimeout(later, 5));
+    await ask(service.port, '/api/test/die').catch(() => {});
+    while (!readFileSync(logFile, 'utf8').includes('"worker-died"')) await new Promise((later) => setTimeout(later, 5));
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    const events = readFileSync(logFile, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).event);
+    assert.equal(events.filter((event) => event === 'request').length, 600);
+    for (const event of ['operation-error', 'worker-died', 'stopped']) assert.ok(events.includes(event), event);
+  });
+});

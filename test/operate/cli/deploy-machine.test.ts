@@ -1,0 +1,110 @@
+// The part of `gatefold deploy` that runs on the machine, without ssh: which files are removed and which are kept.
+import assert from 'node:assert/strict';
+import { chmodSync, chownSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { pruneCopies, removeRelease } from '../../../src/operate/cli/deploy/folders.ts';
+import { setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
+import { serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
+import { createFolder } from '../../support/folder.ts';
+
+test('pruneCopies removes old copies of Gatefold and keeps each copy in use', (t) => {
+  const names = ['released', 'next', 'running', 'unused', 'half.part7', 'left.gone'];
+  const dir = createFolder(t, {
+    ...Object.fromEntries([...names, 'young'].map((name) => [`runtime/${name}/package.json`, '{}'])),
+    'releases/20200101T000000000Z/.gatefold-release.json': '{"before":null,"runtime":"released","packages":""}',
+    'current/node_modules/tsx/package.json': '{}',
+  });
+  const runtime = join(dir, 'runtime');
+  symlinkSync('next', join(runtime, 'current'));
+  symlinkSync('../current/node_modules', join(runtime, 'node_modules'));
+  for (const name of names) utimesSync(join(runtime, name), 0, 0);
+  pruneCopies(dir, join(runtime, 'running'));
+  assert.deepEqual(readdirSync(runtime).sort(), ['current', 'next', 'node_modules', 'released', 'running', 'young']);
+  assert.deepEqual(readdirSync(join(dir, 'current/node_modules')), ['tsx']);
+});
+
+test('an interrupted removal does not stop a later removal of the same name', (t) => {
+  const dir = createFolder(t, {
+    'runtime/0.1.0/package.json': '{}',
+    'runtime/0.1.0.gone/dist/cli.js': '',
+    'releases/20200101T000000000Z/a.js': '',
+    'releases/.20200101T000000000Z.gone/a.js': '',
+  });
+  utimesSync(join(dir, 'runtime/0.1.0'), 0, 0);
+  removeRelease(dir, '20200101T000000000Z');
+  pruneCopies(dir, join(dir, 'runtime/0.2.0'));
+  assert.deepEqual([readdirSync(join(dir, 'runtime')), readdirSync(join(dir, 'releases'))], [[], []]);
+});
+
+test('pruneCopies keeps every copy of Gatefold while a release has no valid note of its copy', (t) => {
+  const note = 'releases/20200101T000000000Z/.gatefold-release.json';
+  for (const text of ['{', 'null', '{"before":null}', undefined]) {
+    const dir = createFolder(t, { 'runtime/0.1.0/package.json': '{}', 'releases/20200101T000000000Z/a.js': '' });
+    if (text !== undefined) writeFileSync(join(dir, note), text);
+    utimesSync(join(dir, 'runtime/0.1.0'), 0, 0);
+    pruneCopies(dir, join(dir, 'runtime/0.2.0'));
+    assert.deepEqual(readdirSync(join(dir, 'runtime')), ['0.1.0'], `note: ${text}`);
+  }
+});
+
+describe('the modes of a release', () => {
+  const FILES: Readonly<Record<string, readonly [received: number, own: string, service: string]>> = {
+    'a.js': [0o644, '644', '644'],
+    'b.js': [0o666, '644', '644'],
+    'run.sh': [0o755, '755', '755'],
+    'config/prod.json': [0o600, '600', '640 group'],
+    'config/team.json': [0o660, '600', '640 group'],
+    'config/tool.sh': [0o700, '700', '750 group'],
+    'closed/a.json': [0o644, '644', '644'],
+  };
+  const FOLDERS = { config: ['755', '755'], closed: ['700', '750 group'], 'closed/inner': ['755', '755'] } as const;
+  const GROUP = 12_345;
+
+  const modesAfter = (t: TestContext, group: number | undefined): Record<string, string> => {
+    const files = Object.keys(FILES);
+    const folder = createFolder(t, Object.fromEntries([...files, 'closed/inner/x'].map((path) => [path, 'ab'])));
+    for (const [path, [mode]] of Object.entries(FILES)) chmodSync(join(folder, path), mode);
+    symlinkSync('config/prod.json', join(folder, 'link'));
+    const order = { fileCount: files.length + 2, bytes: 2 * files.length + 2, closedFolders: ['closed', 'gone'] };
+    setModesAndCount(folder, order, group);
+    assert.throws(() => setModesAndCount(folder, { ...order, bytes: 1 }, group), /The stream was cut/);
+    return Object.fromEntries(
+      [...files, ...Object.keys(FOLDERS)].map((path) => {
+        const { mode, gid } = statSync(join(folder, path));
+        return [path, `${(mode & 0o7777).toString(8)}${gid === GROUP ? ' group' : ''}`];
+      }),
+    );
+  };
+  const expected = (column: 0 | 1) => ({
+    ...Object.fromEntries(Object.entries(FILES).map(([path, [, ...modes]]) => [path, modes[column]])),
+    ...Object.fromEntries(Object.entries(FOLDERS).map(([path, modes]) => [path, modes[column]])),
+  });
+
+  test('keep a file or a folder closed that not everybody could read, if this user runs the service', (t) => {
+    assert.deepEqual(modesAfter(t, undefined), expected(0));
+  });
+
+  const needsRoot = process.getuid?.() === 0 ? false : 'only root can set any group';
+  test('let the group of another user read it, if that user runs the service', { skip: needsRoot }, (t) => {
+    assert.deepEqual(modesAfter(t, GROUP), expected(1));
+  });
+
+  test('are refused with a remedy, when this user may not set the group', { skip: process.getuid?.() === 0 }, (t) => {
+    assert.throws(
+      () => modesAfter(t, 0),
+      /The service could not read .*: deploy as the user of the service, or as root/,
+    );
+  });
+
+  test('have the group of the data folder, unless this user owns it', (t) => {
+    const dir = createFolder(t, { 'data/x': '', 'tables/x': '' });
+    assert.equal(serviceGroup(dir, join(dir, 'tables')), undefined);
+    assert.equal(serviceGroup(dir, join(dir, 'missing')), undefined);
+    assert.equal(serviceGroup(join(dir, 'nowhere'), join(dir, 'missing')), undefined);
+    if (process.getuid?.() !== 0) return;
+    chownSync(join(dir, 'data'), GROUP + 1, GROUP);
+    assert.equal(serviceGroup(dir, join(dir, 'missing')), GROUP);
+    assert.equal(serviceGroup(dir, join(dir, 'tables')), undefined);
+  });
+});

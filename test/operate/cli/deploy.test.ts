@@ -1,0 +1,530 @@
+// `gatefold deploy` without a machine: its arguments, the files that are copied, and the scripts that a machine runs.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
+import { releaseName } from '../../../src/operate/cli/deploy/folders.ts';
+import { planProject } from '../../../src/operate/cli/deploy/project.ts';
+import { probeCommand } from '../../../src/operate/cli/deploy/remote.ts';
+import {
+  isRunning,
+  readEnvironment,
+  readRecord,
+  runProgram,
+  waitForRelease,
+} from '../../../src/operate/cli/deploy/serving.ts';
+import { runScript, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
+import { MARK, quote, runRemote } from '../../../src/operate/cli/deploy/ssh.ts';
+import { parseTarget } from '../../../src/operate/cli/deploy/target.ts';
+import { makeProject, runHere } from '../../support/command-bench.ts';
+
+const HOSTILE = `/srv/a shop's "best" $HOME \`id\` %h ; & ä`;
+
+describe('parseTarget', () => {
+  const rows: [text: string, host: string, dir: string][] = [
+    ['vm', 'vm', '/srv/shop'],
+    ['ada@vm', 'ada@vm', '/srv/shop'],
+    ['ada@vm:/opt/api/', 'ada@vm', '/opt/api'],
+    ['vm:api', 'vm', 'api'],
+    ['vm:', 'vm', '/srv/shop'],
+    ['vm:/a:b', 'vm', '/a:b'],
+    [`vm:${HOSTILE}`, 'vm', HOSTILE],
+    ['fe80::1', 'fe80::1', '/srv/shop'],
+    ['ada@::1', 'ada@::1', '/srv/shop'],
+    ['[::1]:/opt/api', '::1', '/opt/api'],
+    ['ada@[::1]:api', 'ada@::1', 'api'],
+    ['ssh://ada@vm:2222', 'ssh://ada@vm:2222', '/srv/shop'],
+    ['ssh://ada@vm:2222/opt/api', 'ssh://ada@vm:2222', '/opt/api'],
+  ];
+  for (const [text, host, dir] of rows)
+    test(text, () => assert.deepEqual(parseTarget(text, 'shop'), { name: text, host, dir }));
+  for (const text of [
+    '',
+    ':/srv',
+    '-oProxyCommand=id',
+    '-oProxyCommand=id:/srv',
+    'a b',
+    'vm:/',
+    'vm://',
+    'vm:~/api',
+    'vm:/srv/../etc',
+    'vm:/a\nb',
+    'vm:/a\\b',
+  ])
+    test(`refuses ${JSON.stringify(text)}`, () => assert.throws(() => parseTarget(text, 'shop')));
+});
+
+const PROJECT = { 'package.json': '{"name":"@ada/shop"}', 'controllers/AController.js': '', 'lib/a.js': 'abc' };
+
+describe('planProject', () => {
+  const plan = (root: string, settings: object = {}) =>
+    planProject(root, {
+      controllersDir: join(root, 'controllers'),
+      dataDir: join(root, 'data'),
+      tlsCert: undefined,
+      tlsKey: undefined,
+      ...settings,
+    });
+
+  test('lists the files of the project without keys, tables and certificates', (t) => {
+    const root = makeProject(t, {
+      ...PROJECT,
+      'data/production.json': '{}',
+      'tls/cert.pem': '',
+      'tables/production.json': '{}',
+      'secret.txt': '',
+      '.env': '',
+      '.env.local': '',
+      '.env-production': '',
+      'lib/.envrc': '',
+      'lib/.ENV': '',
+      'keys/putty.ppk': '',
+      'keys/id_ed25519_sk': '',
+      'keys/id_ed25519_sk.pub': '',
+      'config/prod.env': '',
+      'config/secrets.json': '',
+      'config/secret.prod.yaml': '',
+      'config/credentials.json': '',
+      'lib/secrets.ts': '',
+      'lib/secrets.test.mjs': '',
+      'lib/credentials/find.ts': '',
+      'lib/vite.env.d.ts': '',
+      '.htpasswd': '',
+      '.netrc': '',
+      '.pgpass': '',
+      '.git-credentials': '',
+      'lib/server.KEY': '',
+      'config/ca.pem': '',
+      '.git/HEAD': '',
+      'node_modules/x/index.js': '',
+      'lib/node_modules/x.js': '',
+      'lib/data/table.js': 'code',
+      '.npmrc': '',
+      '-rf': '',
+    });
+    symlinkSync('a.js', join(root, 'lib/link.js'));
+    symlinkSync('nowhere', join(root, 'lib/.#a.js'));
+    execFileSync('mkfifo', [join(root, 'pipe')]);
+    const planned = plan(root, { dataDir: join(root, 'tables'), tlsKey: join(root, 'secret.txt') });
+    const files = [
+      '-rf',
+      '.npmrc',
+      'keys/id_ed25519_sk.pub',
+      'controllers/AController.js',
+      'lib/a.js',
+      'lib/secrets.ts',
+      'lib/secrets.test.mjs',
+      'lib/credentials/find.ts',
+      'lib/vite.env.d.ts',
+      'lib/data/table.js',
+      'lib/link.js',
+    ];
+    assert.deepEqual([...planned.files].sort(), [...files, 'package.json'].sort());
+    assert.equal(planned.bytes, 3 + 4 + '{"name":"@ada/shop"}'.length);
+    const leftOut = ['.env', '.env.local', '.env-production', 'lib/.envrc', 'lib/.ENV', 'keys/putty.ppk'];
+    leftOut.push('keys/id_ed25519_sk', '.netrc', '.pgpass', '.git-credentials');
+    leftOut.push('config/prod.env', 'config/secrets.json', 'config/secret.prod.yaml', 'config/credentials.json');
+    leftOut.push('.htpasswd', 'config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe');
+    assert.deepEqual([...planned.leftOut].sort(), leftOut.sort());
+    assert.deepEqual([planned.name, planned.controllers, planned.hasTypeScript], ['shop', 'controllers', false]);
+  });
+
+  test('leaves out an .npmrc with a token or a password, and sends any other', (t) => {
+    const name = '$'.concat('{NPM_TOKEN}');
+    const texts: [text: string, isSent: boolean][] = [
+      ['//registry.example.com/:_authToken=npm_1', false],
+      ['a=1\n "//registry.example.com/:_authToken" = "npm_1"', false],
+      ['_auth=aGk=', false],
+      ['//r/:_password=x', false],
+      [`//r/:_authToken=a${name}`, false],
+      ['proxy=http://ada:pass@proxy.example.com', false],
+      [`//r/:_authToken=${name}\nlegacy-peer-deps=true`, true],
+      [`//r/:_authToken="${name}"`, true],
+      ['_auth=\n//r/:always-auth=true', true],
+      ['# _authToken=npm_1\n@ada:registry=https://r.example.com/@ada/', true],
+    ];
+    for (const [text, isSent] of texts) {
+      const { files, leftOut } = plan(makeProject(t, { ...PROJECT, 'tools/.npmrc': text }));
+      assert.equal(files.includes('tools/.npmrc'), isSent, text);
+      const remedy = ' (has a token or a password: keep it in ~/.npmrc, here and on the machine)';
+      assert.deepEqual(leftOut, isSent ? [] : [`tools/.npmrc${remedy}`]);
+    }
+  });
+
+  test('names the outermost folders that not everybody can read', (t) => {
+    const files = ['a/x', 'a/b/x', 'ab/x', 'c/d/x', 'e/x', 'f/x'];
+    const root = makeProject(t, { ...PROJECT, ...Object.fromEntries(files.map((path) => [path, ''])) });
+    const modes = { '.': 0o700, 'a/b': 0o700, a: 0o750, ab: 0o711, c: 0o755, 'c/d': 0o754, e: 0o705, f: 0o775 };
+    for (const [folder, mode] of Object.entries(modes)) chmodSync(join(root, folder), mode);
+    assert.deepEqual([...plan(root).closedFolders].sort(), ['a', 'ab', 'c/d']);
+  });
+
+  const latin1 = (root: string, folder: string) => Buffer.from(join(root, folder, 'caf\xe9'), 'latin1');
+  for (const [kind, make] of [
+    ['file', (path: Buffer) => writeFileSync(path, '')],
+    ['folder', (path: Buffer) => mkdirSync(path)],
+  ] as const)
+    test(`refuses a ${kind} whose name is not UTF-8, by name`, (t) => {
+      const root = makeProject(t, PROJECT);
+      try {
+        make(latin1(root, 'lib'));
+      } catch {
+        return t.skip('this file system takes only UTF-8');
+      }
+      assert.throws(() => plan(root), /Cannot deploy .*\/lib\/caf\uFFFD: its name .* is not UTF-8\. Rename it/);
+    });
+
+  const locked = (resolved: string, name = 'x', link = false): Record<string, string> => ({
+    ...PROJECT,
+    'package-lock.json': JSON.stringify({ packages: { [`node_modules/${name}`]: { resolved, link } } }),
+  });
+  const refused: [name: string, files: Record<string, string>, RegExp, settings?: object][] = [
+    ['a package.json without a name', { ...PROJECT, 'package.json': '{}' }, /has no name/],
+    ['a package.json that is not JSON', { ...PROJECT, 'package.json': '{' }, /it is not JSON/],
+    [
+      'dependencies without a lock file',
+      { ...PROJECT, 'package.json': '{"name":"a","dependencies":{"x":"1"}}' },
+      /npm install$/,
+    ],
+    ['a linked package outside the project', locked('../x', 'x', true), /npm pack --silent \.\.\/x/],
+    ['a package tarball outside the project', locked('file:/opt/x.tgz'), /comes from \/opt\/x\.tgz/],
+    ['a controllers folder outside the project', PROJECT, /not inside of/, { controllersDir: '/srv/controllers' }],
+    ['a missing controllers folder', PROJECT, /Cannot read the controllers folder/, { controllersDir: 'other' }],
+    ['a file name with a line feed', { ...PROJECT, 'lib/a\nb.js': '' }, /control character/],
+  ];
+  for (const [name, files, reason, settings = {}] of refused)
+    test(`refuses ${name}`, (t) => {
+      const root = makeProject(t, files);
+      const absolute = Object.fromEntries(Object.entries(settings).map(([key, path]) => [key, resolve(root, path)]));
+      assert.throws(() => plan(root, absolute), reason);
+    });
+
+  for (const resolved of ['https://example.org/x.tgz', 'vendor/x', 'file:vendor/x.tgz'])
+    test(`accepts a project with a package from ${resolved}`, (t) => {
+      plan(makeProject(t, locked(resolved)));
+    });
+
+  test('accepts a project whose gatefold is a link to a checkout', (t) => {
+    plan(makeProject(t, locked('../gatefold', 'gatefold', true)));
+  });
+
+  for (const target of ['../..', '/etc/hosts'])
+    test(`refuses a link out of the project, to ${target}`, (t) => {
+      const root = makeProject(t, PROJECT);
+      symlinkSync(target, join(root, 'lib/link'));
+      assert.throws(() => plan(root), /A link must be relative and lead into the project/);
+    });
+});
+
+test('releaseName returns the time in UTC, to the millisecond', () => {
+  assert.equal(releaseName(Date.UTC(2026, 10, 22, 21, 35, 0, 7)), '20261122T213500007Z');
+});
+
+describe('the probe and the folders above DIR', () => {
+  const probe = (dir: string): string | undefined => {
+    const command = probeCommand({ dir, gatefoldCopy: '1', setup: true });
+    const { stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    return JSON.parse(stdout.slice(MARK.length)).writableByOthers;
+  };
+  type Change = (top: string) => void;
+  const mode = (path: string, bits: number) => (top: string) => chmodSync(join(top, path), bits);
+  const owner = (path: string, uid: number) => (top: string) => chownSync(join(top, path), uid, 0);
+  const OTHER = 12_345;
+  const rows: [name: string, changes: Change[], reported?: string | undefined, dir?: string][] = [
+    ['nothing', []],
+    ['a folder above that everybody can write', [mode('.', 0o777)], '.'],
+    ['a folder above that its group can write', [mode('srv', 0o775)], 'srv'],
+    ['a folder above like /tmp', [mode('.', 0o1777)]],
+    ['the folder of another user', [owner('srv', OTHER)], 'srv'],
+    ['the folder of another user in one like /tmp', [mode('.', 0o1777), owner('srv', OTHER)], 'srv'],
+    ['the link of another user in one like /tmp', [mode('.', 0o1777), lchown('link')], 'link', 'link/shop'],
+    ['a link to a folder below others', [], undefined, 'link/shop'],
+    ['a link to a folder that everybody can write', [mode('aside/deep', 0o777)], 'link', 'link/shop'],
+    ['a link to a folder below one that everybody can write', [mode('aside', 0o777)], 'aside', 'link/shop'],
+    ['a link to itself', [], undefined, 'loop/shop'],
+  ];
+  function lchown(path: string): Change {
+    return (top) => lchownSync(join(top, path), OTHER, 0);
+  }
+  for (const [name, changes, reported, target = 'srv/shop'] of rows)
+    test(name, (t) => {
+      const top = makeProject(t, { 'srv/.keep': '', 'aside/deep/.keep': '' });
+      symlinkSync('aside/deep', join(top, 'link'));
+      symlinkSync('loop', join(top, 'loop'));
+      try {
+        for (const change of changes) change(top);
+      } catch {
+        return t.skip('only root can give a file away');
+      }
+      assert.equal(probe(join(top, target)), reported === undefined ? undefined : join(top, reported));
+      const isMade = existsSync(join(top, target));
+      assert.equal(
+        isMade,
+        reported === undefined && target !== 'loop/shop',
+        'nothing is made where others can change it',
+      );
+    });
+});
+
+const which = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
+/** Each installed shell once: `sh` is often one of the others. */
+const SHELLS = [['dash'], ['bash'], ['busybox', 'sh'], ['sh']]
+  .filter(([program = '']) => spawnSync(program, ['-c', ':']).error === undefined)
+  .filter(([program = ''], index, shells) => {
+    const path = realpathSync(which(program));
+    return !shells.slice(0, index).some(([other = '']) => realpathSync(which(other)) === path);
+  });
+
+for (const [program = '', ...words] of SHELLS) {
+  const sh = (script: string, options: object = {}) =>
+    spawnSync(program, [...words, '-c', script], { encoding: 'utf8', ...options });
+
+  describe(`scripts on the machine, run by ${program}`, () => {
+    test('quote passes every word unchanged', () => {
+      for (const word of [HOSTILE, '', "'", '-n', 'a\nb']) assert.equal(sh(`printf %s ${quote(word)}`).stdout, word);
+    });
+
+    test('the probe reports the version of Node, a missing Node, and paths that other users can write', (t) => {
+      const dir = join(makeProject(t), HOSTILE);
+      const question = { dir, gatefoldCopy: '1', setup: true };
+      const { stdout } = sh(probeCommand(question), { env: process.env });
+      assert.ok(stdout.startsWith(MARK), stdout);
+      const { node, isSetUp, hasGatefoldCopy, dir: found } = JSON.parse(stdout.slice(MARK.length));
+      assert.deepEqual([node, isSetUp, hasGatefoldCopy, found], [process.versions.node, false, false, dir]);
+      assert.ok(existsSync(join(dir, 'runtime')));
+      assert.equal(JSON.parse(stdout.slice(MARK.length)).writableByOthers, undefined);
+      for (const name of ['env', 'run', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
+      for (const name of ['', 'env', 'run', 'restart', 'runtime'])
+        for (const mode of [0o775, 0o757]) {
+          chmodSync(join(dir, name), mode);
+          const { stdout } = sh(probeCommand(question));
+          assert.equal(
+            JSON.parse(stdout.slice(MARK.length)).writableByOthers,
+            join(dir, name),
+            'the probe reports a path that others can write',
+          );
+          chmodSync(join(dir, name), 0o755);
+        }
+      if (process.getuid?.() === 0) {
+        chownSync(join(dir, 'restart'), 12_345, 0);
+        assert.equal(
+          JSON.parse(sh(probeCommand(question)).stdout.slice(MARK.length)).writableByOthers,
+          join(dir, 'restart'),
+        );
+      }
+      const builtIn = sh(probeCommand(question).replace('command -v node', 'command -v no-such-node'));
+      assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);
+    });
+
+    test('the run script starts the server with the settings of the env file', (t) => {
+      const root = makeProject(t);
+      const dir = join(root, HOSTILE);
+      mkdirSync(join(dir, 'runtime/current/dist'), { recursive: true });
+      const script = 'const { cwd, env } = process; const { NODE_ENV, CONTROLLERS_DIR, DATA_DIR, GREETING } = env;\n';
+      const print = 'console.log(JSON.stringify([cwd(), NODE_ENV, CONTROLLERS_DIR, DATA_DIR, GREETING]));\n';
+      writeFileSync(join(dir, 'runtime/current/dist/server.js'), script + print);
+      writeFileSync(join(dir, 'env'), "GREETING='good day'\nDATA_DIR=/var/lib/shop\n");
+      const { NODE_ENV, CONTROLLERS_DIR, DATA_DIR, ...env } = process.env;
+      const { stdout, stderr } = sh(runScript(dir, "src/a'b", process.execPath), { cwd: root, env });
+      const expected = [dir, 'production', join(dir, "current/src/a'b"), '/var/lib/shop', 'good day'];
+      assert.deepEqual(JSON.parse(stdout || 'null'), expected, stderr);
+      assert.equal(readEnvironment(dir).GREETING, 'good day');
+    });
+  });
+}
+
+test('readEnvironment refuses an env file that no shell can parse', (t) => {
+  const dir = makeProject(t, { env: 'A=(\n' });
+  assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: line 1 is not what a shell reads$/);
+});
+
+/** Puts a program in the place of ssh. Returns its folder. */
+function fakeSsh(t: TestContext, text: string): string {
+  const bin = makeProject(t);
+  writeFileSync(join(bin, 'ssh'), text, { mode: 0o755 });
+  const path = process.env.PATH;
+  t.after(() => {
+    process.env.PATH = path;
+  });
+  process.env.PATH = `${bin}:${path}`;
+  return bin;
+}
+
+test('runRemote fails when the connection breaks within a line of the answer', async (t) => {
+  fakeSsh(t, `#!/bin/sh\nprintf '${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`);
+  const lines: unknown[] = [];
+  const onLine = (line: unknown) => void lines.push(line);
+  await assert.rejects(runRemote({ host: 'vm', command: 'true', onLine }), /Cannot reach vm: the connection broke/);
+  assert.deepEqual(lines, [{ step: 'a' }]);
+});
+
+test('runRemote ends ssh at once when tar cannot read a file, and names tar', async (t) => {
+  const late = 'setTimeout(() => require("node:fs").writeFileSync(__dirname + "/late", ""), 20_000);';
+  const bin = fakeSsh(t, `#!${process.execPath}\nprocess.stdin.resume();\n${late}\n`);
+  const files = { root: bin, paths: ['package.json', 'missing'] };
+  await assert.rejects(runRemote({ host: 'vm', command: 'true', files, onLine() {} }), /^Error: Cannot read .*: tar: /);
+  assert.equal(existsSync(join(bin, 'late')), false, 'ssh was ended');
+});
+
+test('runRemote cuts a line without an end, and reads the lines after it', async (t) => {
+  const long = '"x".repeat(9 << 20)';
+  const write = `process.stdout.write('${MARK}' + JSON.stringify(${long}) + '\\n${MARK}1\\r\\n${MARK}2');`;
+  fakeSsh(t, `#!${process.execPath}\n${write}\nprocess.stderr.write(${long}); process.exitCode = 3;\n`);
+  const lines: unknown[] = [];
+  const run = runRemote({ host: 'vm', command: 'true', onLine: (line) => void lines.push(line) });
+  await assert.rejects(run, ({ message }: Error) => /^vm: x{2000}$/.test(message));
+  assert.deepEqual(lines, [1, 2]);
+});
+
+describe('deploy ignores lines that are no answer of Gatefold', () => {
+  const machine = '{"node":"24.0.0","dir":"/x","user":"ada","isSetUp":true,"hasGatefoldCopy":true}';
+  const noShell = /^vm: not deployed\. vm:\/x: no POSIX shell answers there$/m;
+  const incomplete = /^vm: not deployed\. vm:\/x: the answer is incomplete$/m;
+  const rows: [lines: string[], message: RegExp][] = [
+    [['null'], noShell],
+    [['5'], noShell],
+    [['[]'], noShell],
+    [['{"node":{"a":1},"dir":["x"],"isSetUp":true,"hasGatefoldCopy":true}'], noShell],
+    [[machine.replace('true', '1')], noShell],
+    [[machine, 'null'], incomplete],
+    [[machine, '{"step":{"a":1}}', '{"result":null}', '{"result":{"state":"serving"}}'], incomplete],
+    [
+      [machine, '{"result":{"state":"__proto__","errors":[],"notes":[],"release":"x","current":"y","before":null}}'],
+      incomplete,
+    ],
+    [
+      [machine, '{"result":{"state":"serving","errors":[1],"notes":[],"release":"x","current":"y","before":null}}'],
+      incomplete,
+    ],
+  ];
+  for (const [lines, message] of rows)
+    test(lines.at(-1) ?? '', async (t) => {
+      const text = lines.map((line) => `${MARK}${line}\n`).join('');
+      fakeSsh(t, `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(text)}); process.stdin.resume();\n`);
+      const project = { cwd: makeProject(t, PROJECT), env: {} };
+      const { code, out, err } = await runHere(runGatefold, ['deploy', 'vm:/x'], project);
+      assert.equal(code, 1);
+      assert.doesNotMatch(err, /object/);
+      assert.match(out, message);
+    });
+});
+
+test('readEnvironment reads the settings of an env file whose commands print text', (t) => {
+  const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
+  assert.equal(readEnvironment(dir).GREETING, 'hello');
+});
+
+test('the error about an invalid env file contains none of its text', (t) => {
+  const dir = makeProject(t, { env: 'A=1\nPASSWORD=(hunter2\nB=$(hunter3' });
+  const path = process.env.PATH;
+  const shells = SHELLS.map(([program = '']) => which(program));
+  t.after(() => {
+    process.env.PATH = path;
+  });
+  for (const [i, program] of shells.entries()) {
+    const bin = join(dir, String(i));
+    mkdirSync(bin);
+    symlinkSync(program, join(bin, 'sh'));
+    process.env.PATH = `${bin}:${path}`;
+    assert.throws(
+      () => readEnvironment(dir),
+      ({ message }: Error) => message.startsWith('Cannot read ') && !message.includes('hunter'),
+      program,
+    );
+  }
+});
+
+const UNIT = readFileSync(resolve(import.meta.dirname, '../../../deploy/gatefold.service'), 'utf8');
+
+test('the systemd unit of a project starts DIR/run as the user of the project', (t) => {
+  const unit = unitOf(UNIT, '/srv/shop', 'shop');
+  assert.doesNotMatch(unit, /\/opt\/|\/var\/lib\/|EnvironmentFile|StateDirectory|WorkingDirectory/);
+  assert.match(unit, /^ExecStart=\/bin\/sh "\/srv\/shop\/run"$/m);
+  assert.match(unit, /^User=shop\nGroup=shop$/m);
+  assert.match(unitOf(UNIT, '/home/ada/shop', 'shop'), /^ProtectHome=read-only$/m);
+  if (spawnSync('systemd-analyze', ['--version']).error !== undefined) return t.skip('there is no systemd-analyze');
+  const root = makeProject(t);
+  for (const name of ['shop', `a shop's "best" %h $x`]) {
+    const dir = join(root, name);
+    mkdirSync(join(dir, 'data'), { recursive: true });
+    writeFileSync(join(dir, 'run'), '#!/bin/sh\n', { mode: 0o755 });
+    const path = join(root, 'shop.service');
+    writeFileSync(path, unitOf(UNIT, dir, 'shop').replaceAll(/^(?:User|Group)=.*\n/gm, ''));
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' });
+    assert.deepEqual([status, stdout + stderr], [0, ''], name);
+  }
+});
+
+test('userOf returns a valid user name for any project name', () => {
+  assert.deepEqual(['shop', '9.Shop', 'x'.repeat(40)].map(userOf), ['shop', '_9-shop', 'x'.repeat(31)]);
+});
+
+test('waitForRelease returns no error only while the service serves the release', async (t) => {
+  const dir = makeProject(t, { 'releases/a/x': '', 'releases/b/x': '' });
+  const at = join(dir, 'data/generation.json');
+  const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, maxWait: 0 });
+  const record = { pid: process.pid, folder: dir, release: join(dir, 'releases/a'), errors: [], draining: [] };
+  assert.match((await wait('a'))[0] ?? '', /has not answered/);
+  writeFileSync(at, JSON.stringify({ ...record, state: 'serving' }));
+  assert.deepEqual(await wait('a'), []);
+  assert.match((await wait('b'))[0] ?? '', /has not answered/);
+  const file = 'AController.js';
+  const errors = [{ file, at: join(dir, 'releases/a/AController.js:3'), error: 'SyntaxError' }, { error: 'no worker' }];
+  writeFileSync(at, JSON.stringify({ ...record, state: 'rejected', errors }));
+  assert.deepEqual(await wait('a'), ['AController.js:3: SyntaxError', 'no worker']);
+  writeFileSync(at, JSON.stringify({ ...record, state: 'stopped' }));
+  assert.match((await wait('a'))[0] ?? '', /has not answered/);
+  assert.equal(isRunning(undefined), false);
+});
+
+test('waitForRelease reports a crashed service as not answering, and a failed start with its error', async (t) => {
+  const dir = makeProject(t, { 'releases/a/x': '' });
+  const { pid } = spawnSync('true');
+  const record = { pid, folder: dir, release: join(dir, 'releases/a'), draining: [] };
+  const wait = (state: string, errors: object[]) => {
+    writeFileSync(join(dir, 'data/generation.json'), JSON.stringify({ ...record, state, errors }));
+    return waitForRelease({ dir, dataDir: join(dir, 'data'), release: 'a', maxWait: 0 });
+  };
+  assert.match((await wait('serving', []))[0] ?? '', /has not answered/);
+  assert.deepEqual(await wait('rejected', [{ error: 'the port is taken' }]), ['the port is taken']);
+});
+
+test('the error about an invalid generation record does not suggest another user', (t) => {
+  const dir = makeProject(t, { 'data/generation.json': '{' });
+  assert.throws(
+    () => readRecord(join(dir, 'data')),
+    ({ message }: Error) => message.startsWith('Cannot read ') && !message.includes('root'),
+  );
+});
+
+test('runProgram reports the signal that ended a program', () => {
+  assert.throws(() => runProgram('sh', ['-c', 'kill -9 $$']), /it ended with SIGKILL$/);
+});
+
+describe('gatefold deploy', () => {
+  const rows: [words: string[], code: number, err: RegExp][] = [
+    [[], 2, /missing HOST\[:DIR\]…/],
+    [['vm', '--keep', '0'], 2, /--keep takes a whole number/],
+    [['vm', '--back', '--setup'], 2, /exclude each other/],
+    [['vm', '-vm'], 2, /./],
+    [['vm:~/x'], 2, /without ~/],
+  ];
+  for (const [words, code, err] of rows)
+    test(`refuses wrong arguments: ${words.join(' ') || 'none'}`, async (t) => {
+      const ran = await runHere(runGatefold, ['deploy', ...words], { cwd: makeProject(t, PROJECT), env: {} });
+      assert.equal(ran.code, code);
+      assert.match(ran.err, err);
+    });
+});

@@ -1,0 +1,201 @@
+// `gatefold init` creates a project that works without a change, and overwrites nothing.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { isDistCurrent } from '../../../build.mjs';
+import { startTest } from '../../../src/api/testing.ts';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
+import { packagePath } from '../../../src/own-files.ts';
+import { makeProject, runHere } from '../../support/command-bench.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const init: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['init', ...argv], io);
+const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+const STRIPS_TYPES = Boolean(process.features.typescript);
+
+/** Installs the packages of this checkout, in the place of `npm install`. */
+function install(project: string): void {
+  mkdirSync(join(project, 'node_modules/@types'), { recursive: true });
+  symlinkSync(ROOT, join(project, 'node_modules/gatefold'));
+  for (const name of ['typescript', 'tsx', '@types/node'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
+}
+
+/** Runs the compiler and the test script of a project. Returns the output of a failure. */
+function check(project: string, script: string): string {
+  assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
+  const tsc = [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'];
+  const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
+  const node = STRIPS_TYPES ? '' : ' --import tsx';
+  const line = script.replace(/^node(?: --import tsx)?/, `'${process.execPath}'${node}`);
+  const ran = [spawnSync(process.execPath, tsc, { cwd: project, encoding: 'utf8' })];
+  ran.push(spawnSync('sh', ['-c', line], { cwd: project, encoding: 'utf8', env }));
+  return ran.flatMap(({ status, stdout, stderr }) => (status === 0 ? [] : [stdout + stderr])).join('');
+}
+
+test('init makes a project that compiles, serves and passes its test', async (t) => {
+  const cwd = makeProject(t);
+  const { code, out, err } = await runHere(init, ['My API'], { cwd });
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(out, /^Made My API\/package\.json$/m);
+  assert.match(out, /Next:\n {2}cd 'My API'\n {2}npm install\n {2}npm run dev\n$/);
+  const project = join(cwd, 'My API');
+  const { name, type, scripts, dependencies } = readJson(join(project, 'package.json'));
+  assert.deepEqual([name, type], ['my-api', 'module']);
+  assert.equal(resolve(project, dependencies.gatefold.replace('file:', '')), packagePath());
+  assert.equal(dependencies.tsx !== undefined, !STRIPS_TYPES);
+
+  install(project);
+  assert.equal(check(project, scripts.test), '');
+  const api = await startTest({ controllers: join(project, 'controllers') });
+  t.after(() => api.close());
+  assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });
+  assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'the project is strict: an extra segment is 404');
+  assert.equal((await api.fetch('/hello', { method: 'DELETE' })).status, 405);
+});
+
+test('init adds no controller, service file or test to a folder that has controllers', async (t) => {
+  const cwd = makeProject(t, { 'controllers/MineController.js': 'export default class {}' });
+  const { out } = await runHere(init, [], { cwd });
+  assert.match(out, /^Made AGENTS\.md$/m);
+  assert.deepEqual(readdirSync(join(cwd, 'controllers')), ['MineController.js']);
+  assert.equal(existsSync(join(cwd, 'test')), false);
+});
+
+test('the example code of AGENTS.md compiles and passes its test', async (t) => {
+  const text = readFileSync(join(ROOT, 'examples/smallest/AGENTS.md'), 'utf8');
+  const [, controller = '', testing = ''] = text.split(/^```ts$/m).map((part) => part.split('\n```')[0] ?? '');
+  const cwd = makeProject(t, {
+    'controllers/BookController.ts': controller,
+    'lib/books.ts': `export interface NewBook { /** @minLength 1 */ title: string }
+      export interface Book extends NewBook { id: number }
+      const all: Book[] = [];
+      export const books = {
+        list: (author?: string) => (author === undefined ? all : []),
+        find: (id: number) => all.find((book) => book.id === id),
+        remove: (id: number) => void all.splice(0, all.length, ...all.filter((book) => book.id !== id)),
+        add(book: NewBook): Book {
+          const added = { id: all.length + 1, ...book };
+          all.push(added);
+          return added;
+        },
+      };`,
+    'test/book.test.ts': testing.replace(
+      /^const \{ book \}[\s\S]*$/m,
+      (rest) => `test('a book', async () => {${rest}});`,
+    ),
+  });
+  assert.equal((await runHere(init, [], { cwd })).code, 0);
+  install(cwd);
+  assert.deepEqual(check(cwd, readJson(join(ROOT, 'examples/smallest/package.json')).scripts.test), '');
+});
+
+test('init prints a cd command with a quoted folder name, without control characters', async (t) => {
+  const cwd = makeProject(t);
+  for (const [folder, command] of [
+    ["it's", "cd 'it'\\''s'"],
+    ['a$(id)', "cd 'a$(id)'"],
+    ['a\u001b[2J', "cd 'a\ufffd[2J'"],
+    ['plain-1', 'cd plain-1'],
+    ['../beside', 'cd ../beside'],
+  ] as const) {
+    const { code, out } = await runHere(init, [folder], { cwd });
+    assert.equal(code, 0);
+    assert.ok(out.includes(`  ${command}\n`) && !out.includes('\u001b'), out);
+  }
+});
+
+test('init names the package api when the folder name has no Latin letter', async (t) => {
+  const cwd = makeProject(t);
+  await runHere(init, ['商店'], { cwd });
+  assert.equal(JSON.parse(readFileSync(join(cwd, '商店/package.json'), 'utf8')).name, 'api');
+});
+
+test('init overwrites no file, and prints an npm command that adds missing fields to package.json', async (t) => {
+  const mine = {
+    name: 'mine',
+    type: 'commonjs',
+    scripts: { test: 'echo "Error: no test specified" && exit 1', start: 'mine' },
+  };
+  const cwd = makeProject(t, {
+    'package.json': JSON.stringify(mine),
+    'tsconfig.json': 'mine',
+    'controllers/HelloController.ts': 'mine',
+  });
+  const { code, out } = await runHere(init, [], { cwd });
+  assert.equal(code, 0);
+  for (const path of ['package.json', 'tsconfig.json']) assert.ok(out.includes(`Kept ${path}\n`), path);
+  assert.equal(readFileSync(join(cwd, 'controllers/HelloController.ts'), 'utf8'), 'mine');
+  assert.deepEqual(readJson(join(cwd, 'package.json')), mine);
+  assert.equal(readFileSync(join(cwd, 'tsconfig.json'), 'utf8'), 'mine');
+  const [, command = ''] = /^ {2}(npm pkg set .*)$/m.exec(out) ?? [];
+  execFileSync('sh', ['-c', command], { cwd, stdio: 'ignore' });
+  const { type, scripts, dependencies, devDependencies } = readJson(join(cwd, 'package.json'));
+  assert.deepEqual([type, scripts.start, scripts.dev], ['module', 'mine', 'gatefold dev']);
+  assert.match(scripts.test, /^node .*--test/);
+  assert.ok(dependencies.gatefold && devDependencies['@types/node'] && devDependencies.typescript);
+  const again = await runHere(init, [], { cwd });
+  assert.match(again.out, /\nNext:\n {2}npm install\n/);
+});
+
+test('init from an installed package depends on the installed version', (t) => {
+  const cwd = makeProject(t);
+  const installed = join(cwd, 'node_modules/gatefold');
+  mkdirSync(installed, { recursive: true });
+  for (const name of readdirSync(ROOT))
+    if (/^(dist|package\.json|examples|deploy|src)$/.test(name))
+      execFileSync('cp', ['-r', join(ROOT, name), installed]);
+  const run = (folder: string) => {
+    execFileSync(process.execPath, [join(installed, 'dist/cli.js'), 'init', folder], { cwd });
+    return readJson(join(cwd, folder, 'package.json')).dependencies.gatefold;
+  };
+  assert.equal(run('registry'), `^${readJson(join(ROOT, 'package.json')).version}`);
+  const lock = { packages: { 'node_modules/gatefold': { resolved: 'file:../gatefold-0.1.0.tgz' } } };
+  writeFileSync(join(cwd, 'node_modules/.package-lock.json'), JSON.stringify(lock));
+  assert.equal(run('tarball'), `file:${resolve(cwd, '../gatefold-0.1.0.tgz')}`);
+  // `npm create gatefold` does the same by the package create-gatefold.
+  const create = join(cwd, 'node_modules/create-gatefold');
+  execFileSync('cp', ['-r', join(ROOT, 'packages/create-gatefold'), create]);
+  execFileSync(process.execPath, [join(create, 'index.js'), 'created'], { cwd });
+  assert.ok(existsSync(join(cwd, 'created/controllers/HelloController.ts')));
+});
+
+test('init --docker --systemd makes a Dockerfile and a systemd unit', async (t) => {
+  const cwd = makeProject(t);
+  const { code, out } = await runHere(init, ['shop', '--docker', '--systemd'], { cwd });
+  assert.equal(code, 0);
+  // An image is built only from files in the folder, so the package must be copied into it.
+  assert.match(out, /^ {2}npm install \.\/\$\(npm pack --silent \S+\)$/m);
+  const dockerfile = readFileSync(join(cwd, 'shop/Dockerfile'), 'utf8');
+  assert.match(dockerfile, /^COPY package\.json package-lock\.json gatefold-\*\.tgz \.\/$/m);
+  assert.match(dockerfile, /^COPY \. \.$/m);
+  assert.match(readFileSync(join(cwd, 'shop/.dockerignore'), 'utf8'), /^node_modules$[\s\S]*^data$/m);
+  assert.match(dockerfile, /^CMD \["node_modules\/\.bin\/gatefold", "serve"\]$/m);
+  const unit = readFileSync(join(cwd, 'shop/shop.service'), 'utf8');
+  assert.match(unit, /^ExecStart=\/usr\/bin\/node \/opt\/shop\/node_modules\/gatefold\/dist\/server\.js$/m);
+  assert.match(unit, /^StateDirectory=shop$/m);
+  assert.doesNotMatch(unit, /\/(?:opt|lib|etc)\/gatefold/);
+});
+
+test('init refuses a folder that it cannot make and a package.json that it cannot read', async (t) => {
+  const cwd = makeProject(t, { file: '', 'broken/package.json': '{' });
+  for (const [folder, reason] of [
+    ['file', /Cannot make .*file\/package\.json: (?:something else has this name|a part of the path is not a folder)/],
+    ...(process.platform === 'linux'
+      ? [['/proc/x', /Cannot make \/proc\/x\/package\.json: no folder can be made in \/proc/] as const]
+      : []),
+    ['broken', /Cannot read .*broken\/package\.json: it is not JSON/],
+  ] as const) {
+    const { code, err } = await runHere(init, [folder], { cwd });
+    assert.equal(code, 1);
+    assert.match(err, reason);
+  }
+});
+
+test('the smallest example has the tool versions of this checkout', () => {
+  const { devDependencies } = readJson(join(ROOT, 'package.json'));
+  for (const [name, version] of Object.entries(readJson(join(ROOT, 'examples/smallest/package.json')).devDependencies))
+    assert.equal(version, devDependencies[name], name);
+});

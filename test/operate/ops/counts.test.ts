@@ -1,0 +1,321 @@
+// Counting without sockets: labels that no client can invent, caps, sums of deltas, checks of reports, and counters
+// that never fall.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { SupervisorStatus, WorkerStatus } from '../../../src/live/supervisor/status.ts';
+import { createHistogram } from '../../../src/operate/ops/histogram.ts';
+import { createLoopDelay } from '../../../src/operate/ops/loop-delay.ts';
+import { createMemoryReader } from '../../../src/operate/ops/memory.ts';
+import { describeReadiness, readinessOf } from '../../../src/operate/ops/readiness.ts';
+import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report.ts';
+import {
+  createRequestCounts,
+  describeCell,
+  MAX_CELLS,
+  MAX_CREDENTIALS,
+  MAX_OPERATIONS,
+  OTHER,
+} from '../../../src/operate/ops/request-counts.ts';
+import { createServiceWatch } from '../../../src/operate/ops/service-status.ts';
+import { createWorkerMetrics, type ReportedParts } from '../../../src/operate/ops/worker-metrics.ts';
+
+/** The number of requests by `page operation verb status`. */
+function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
+  return Object.fromEntries(
+    Array.from(counts.operations()).flatMap(({ page, operation, cells }) =>
+      Array.from(cells, ([cell, requests]) => [
+        [page, operation, describeCell(cell).verb, describeCell(cell).status].join(' '),
+        requests,
+      ]),
+    ),
+  );
+}
+
+describe('createRequestCounts', () => {
+  test('returns deltas that add up to all counted requests', () => {
+    const worker = createRequestCounts();
+    const sum = createRequestCounts();
+    for (let round = 1; round <= 3; round++) {
+      for (let i = 0; i < round; i++) worker.count(worker.countsFor('test', 'index'), 'GET', 200, 5, 1);
+      worker.count(worker.countsFor('test', 'created'), 'POST', 413, 1, 2000);
+      for (const delta of JSON.parse(JSON.stringify(worker.takeOperations()))) sum.add(delta);
+    }
+    assert.deepEqual(worker.takeOperations(), []);
+    assert.deepEqual(flat(sum), { 'test index GET 200': 6, 'test created POST 413': 3 });
+    const [index] = sum.operations();
+    assert.equal(index?.bytes, 30);
+    assert.ok(Math.abs(Number(index?.durations.sum) - 0.006) < 1e-9);
+  });
+
+  test('counts all operations beyond the cap as one, also when deltas are added', () => {
+    const counts = createRequestCounts();
+    for (let i = 0; i < MAX_OPERATIONS + 50; i++) counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
+    const deltas = counts.takeOperations();
+    assert.equal(deltas.length, MAX_OPERATIONS + 1);
+    assert.deepEqual(deltas.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
+    const other = createRequestCounts();
+    other.countsFor('another', 'index');
+    for (const delta of deltas) other.add(delta);
+    assert.equal(Array.from(other.operations()).length, MAX_OPERATIONS + 1);
+  });
+
+  test('counts verbs and statuses beyond the cap as one, and loses no request', () => {
+    const counts = createRequestCounts();
+    const asked = MAX_CELLS + 500;
+    for (let i = 0; i < asked; i++)
+      counts.count(counts.countsFor(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
+    const cells = Array.from(counts.operations()).flatMap((operation) => [...operation.cells]);
+    assert.ok(cells.length <= MAX_CELLS + 40);
+    assert.equal(
+      cells.reduce((total, [, requests]) => total + requests, 0),
+      asked,
+    );
+    assert.ok(Number(flat(counts)[`page0 index ${OTHER} ${OTHER}`]) > 0);
+  });
+});
+
+function parts(change: { reloads?: number; quarantined?: number } = {}): ReportedParts {
+  const { reloads = 0, quarantined = 0 } = change;
+  const bad = Array.from({ length: quarantined }, (_, i) => ({
+    name: `row ${i}`,
+    reason: 'its hash is not one',
+    secret: 'never sent',
+  }));
+  return {
+    app: { inFlight: () => 3 },
+    credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
+    identity: { status: () => ({ providers: ['a'], refusedRows: 1, keyFetches: reloads * 2, keyFailures: reloads }) },
+    limiter: { status: () => ({ refused: { credential: 0, address: reloads, operation: 0 }, callers: 7 }) },
+    logWriter: { droppedLines: () => reloads * 3 },
+  };
+}
+
+describe('createWorkerMetrics', () => {
+  const rows: [name: string, asked: [group: string, page: string, operation: string, verb: string], label: string][] = [
+    ['an operation that was found', ['Test', 'test', 'index', 'GET'], 'test index GET 200'],
+    ['a page with a capital letter', ['Test', 'Test', 'index', 'GET'], 'test index GET 200'],
+    ['a page that no group serves', ['', 'made-up', '', 'GET'], '  GET 200'],
+    ['a request without a page', ['', '', '', 'OPTIONS'], '  OPTIONS 200'],
+    ['a real page without an operation for the verb', ['Test', 'test', '', 'PATCH'], 'test  PATCH 200'],
+    [
+      'a page with a capital letter, without an operation for the verb',
+      ['Test', 'Test', '', 'PATCH'],
+      'test  PATCH 200',
+    ],
+    ['a verb that is not in the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
+    ['a page of the service itself, without a group', ['', 'signin', 'signin', 'POST'], 'signin signin POST 200'],
+    ['a credential by its group, whatever page is in the URL', ['Sdk', 'made-up', 'index', 'GET'], 'sdk index GET 200'],
+    ['a credential whose operation was not found', ['Sdk', 'made-up', '', 'PUT'], 'sdk  PUT 200'],
+  ];
+  for (const [name, [group, page, operation, verb], label] of rows) {
+    test(`labels ${name}`, (t) => {
+      const metrics = createWorkerMetrics();
+      t.after(metrics.close);
+      metrics.takeReport(parts());
+      const request = { group, groupInUrl: page, operation, verb, caller: { row: undefined, credentialId: '' } };
+      metrics.observer.answered(request, 200, 1, 1);
+      const counts = createRequestCounts();
+      for (const delta of metrics.takeReport(parts()).requestsByOperation) counts.add(delta);
+      assert.deepEqual(Object.keys(flat(counts)), [label]);
+    });
+  }
+
+  test('reports differences, and only the name and reason of the first 20 quarantined rows', (t) => {
+    const metrics = createWorkerMetrics();
+    t.after(metrics.close);
+    metrics.takeReport(parts({ reloads: 1 }));
+    const report = metrics.takeReport(parts({ reloads: 3, quarantined: 30 }));
+    assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
+    assert.deepEqual(
+      [report.credentialReloads, report.identityKeyFetches, report.identityKeyFailures, report.logLinesDropped],
+      [2, 4, 2, 6],
+    );
+    assert.deepEqual([report.quarantinedRows, report.quarantineReasons.length, report.inFlight], [30, 20, 3]);
+    assert.ok(!JSON.stringify(report).includes('never sent'));
+  });
+});
+
+test('createWorkerMetrics counts requests by credential, beyond a thousand as one, and skips refused credentials', (t) => {
+  const metrics = createWorkerMetrics();
+  t.after(metrics.close);
+  const row = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
+  const asked = { group: 'Sdk', groupInUrl: 'x', operation: 'index', verb: 'GET' };
+  for (let i = 0; i < MAX_CREDENTIALS + 5; i++)
+    metrics.observer.answered({ ...asked, caller: { row, credentialId: `id ${i}` } }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller: { row, credentialId: 'id 0' } }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller: { row: undefined, credentialId: 'refused' } }, 401, 1, 1);
+  const { requestsByCredential: credentials } = metrics.takeReport(parts());
+  assert.equal(credentials.length, MAX_CREDENTIALS + 1);
+  assert.deepEqual(
+    [credentials[0], credentials.at(-1)],
+    [
+      ['id 0', 2],
+      [OTHER, 5],
+    ],
+  );
+  assert.deepEqual(metrics.takeReport(parts()).requestsByCredential, []);
+});
+
+test('createMemoryReader returns the last value while the memory cannot be read', () => {
+  const values = [1, undefined, 3];
+  const memory = createMemoryReader(() => {
+    const value = values.shift();
+    if (value === undefined) throw new Error('EMFILE');
+    return value;
+  });
+  assert.deepEqual([memory(), memory(), memory(), memory()], [1, 1, 3, 3]);
+});
+
+test('createLoopDelay returns how late its timer was, and returns the longest delay once', (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let now = 0;
+  const delay = createLoopDelay(() => now);
+  for (const late of [0, 3, 400]) {
+    now += 100 + late;
+    t.mock.timers.tick(100);
+  }
+  const { delays, longestDelay } = delay.take();
+  assert.equal(longestDelay, 0.4);
+  assert.deepEqual(delays.buckets, [2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+  assert.equal(delay.take().longestDelay, 0);
+  delay.close();
+});
+
+function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): WorkerReport {
+  const counts = createRequestCounts();
+  counts.count(counts.countsFor('test', 'index'), 'GET', 200, 10, 1);
+  return {
+    requestsByOperation: counts.takeOperations(),
+    delays: { buckets: createHistogram(DELAY_BOUNDS).buckets, sum: 0 },
+    longestDelay: 0,
+    cpuSeconds: 1,
+    credentialReloads: 1,
+    credentialReloadFailures: 1,
+    identityKeyFetches: 1,
+    identityKeyFailures: 1,
+    rateLimited: { credential: 0, address: 1, operation: 0 },
+    logLinesDropped: 1,
+    inFlight: 1,
+    memoryBytes: 1,
+    credentialRows: 1,
+    quarantinedRows: 1,
+    quarantineReasons: [{ name: 'a', reason: 'b' }],
+    credentialsFailure: '',
+    requestsByCredential: [],
+    providers: 0,
+    refusedProviderRows: 0,
+    ...change,
+  } as WorkerReport;
+}
+
+function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> = {}): SupervisorStatus {
+  return {
+    generation: 1,
+    servingSince: new Date(0),
+    workers: pids.map((pid) => ({ pid, generation: 1, state: 'serving' })),
+    notLoadable: [],
+    rejected: undefined,
+    generationsServed: 1,
+    generationsRejected: 0,
+    workersDied: 0,
+    workersReplaced: 0,
+    ...change,
+  };
+}
+
+describe('createServiceWatch', () => {
+  test('keeps the counters of a worker that has exited, and counts its late last report', () => {
+    let alive = [10, 11];
+    const watch = createServiceWatch(() => supervisor(alive));
+    const asked = () => flat(watch.status().totals.requests)['test index GET 200'];
+    watch.addReport(10, report());
+    watch.addReport(11, report());
+    assert.equal(asked(), 2);
+    alive = [11];
+    assert.equal(asked(), 2);
+    watch.addReport(10, report());
+    assert.equal(asked(), 3);
+    const { workers, totals } = watch.status();
+    assert.deepEqual(
+      workers.map(({ pid }) => pid),
+      [11],
+    );
+    assert.deepEqual(
+      [
+        totals.cpuSeconds,
+        totals.credentialReloads,
+        totals.identityKeyFailures,
+        totals.logLinesDropped,
+        totals.rateLimited.address,
+      ],
+      [3, 3, 3, 3, 3],
+    );
+  });
+
+  test('gives a worker the lowest free slot, so a thousand generations need two slots', () => {
+    let alive: number[] = [];
+    const watch = createServiceWatch(() => supervisor(alive));
+    for (let generation = 0; generation < 1000; generation++) {
+      alive = [generation, generation + 1];
+      watch.addReport(generation + 1, report());
+    }
+    assert.ok(watch.status().workers.every(({ slot }) => slot <= 1));
+  });
+
+  test('keeps the longest delay for a minute, and returns the age of the last report', () => {
+    let now = 0;
+    const watch = createServiceWatch(
+      () => supervisor([10]),
+      () => now,
+    );
+    watch.addReport(10, report({ longestDelay: 0.7 }));
+    for (let second = 1; second < 60; second++) watch.addReport(10, report());
+    now += 4000;
+    assert.deepEqual(
+      watch.status().workers.map(({ longestDelay, reportAge }) => ({ longestDelay, reportAge })),
+      [{ longestDelay: 0.7, reportAge: 4 }],
+    );
+    watch.addReport(10, report());
+    assert.equal(watch.status().workers[0]?.longestDelay, 0);
+  });
+
+  test('ignores a report that is undefined', () => {
+    const watch = createServiceWatch(() => supervisor([10]));
+    watch.addReport(10, undefined);
+    assert.equal(watch.status().latestReport, undefined);
+  });
+});
+
+describe('readinessOf', () => {
+  const state = (...states: WorkerStatus['state'][]) =>
+    supervisor([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
+  const rows: [name: string, status: SupervisorStatus | undefined, isStopping: boolean, expected: string][] = [
+    ['no supervisor yet', undefined, false, 'starting'],
+    ['no generation yet', { ...state('loading'), generation: 0 }, false, 'starting'],
+    ['a worker that serves', state('draining', 'serving'), false, 'ready'],
+    ['only a faulty worker, which still serves', state('faulty'), false, 'ready'],
+    ['workers that drain, load or have exited', state('draining', 'loading', 'gone'), false, 'no-worker'],
+    ['no worker', state(), false, 'no-worker'],
+    ['workers that serve while the service stops', state('serving'), true, 'stopping'],
+  ];
+  for (const [name, status, isStopping, expected] of rows) {
+    test(`returns ${expected} with ${name}`, () => {
+      const watch = createServiceWatch(() => status);
+      if (isStopping) watch.setStopping();
+      assert.equal(readinessOf(watch.status()), expected);
+      assert.equal((describeReadiness(watch.status()) as { status: string }).status, expected);
+    });
+  }
+
+  test('describeReadiness returns the group, the file and the error that rejected a generation', () => {
+    const failure = { group: 'Test', file: 'TestController.js', error: 'Unexpected token', at: 'TestController.js:3' };
+    const rejected = { generation: 4, at: new Date(0), failures: [{ ...failure, ok: false }] };
+    const watch = createServiceWatch(() =>
+      supervisor([10], { rejected, notLoadable: [{ group: 'New', file: 'NewController.js', ok: false }] }),
+    );
+    const body = describeReadiness(watch.status(), new Date(5000)) as Record<string, unknown>;
+    assert.deepEqual(body.rejected, { generation: 4, at: '1970-01-01T00:00:00.000Z', error: null, groups: [failure] });
+    assert.deepEqual(body.not_loadable, [{ group: 'New', file: 'NewController.js', error: null, at: null }]);
+    assert.equal(body.timestamp, 5);
+  });
+});

@@ -1,0 +1,183 @@
+// A strict parser checks that the metrics follow the Prometheus format 0.0.4. Further rows check that the parser
+// refuses wrong texts.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Family, renderFamilies } from '../../../src/operate/ops/exposition.ts';
+import { createHistogram, observe } from '../../../src/operate/ops/histogram.ts';
+import { collectFamilies, METRICS, type SupervisorFacts } from '../../../src/operate/ops/metrics.ts';
+import { DELAY_BOUNDS } from '../../../src/operate/ops/report.ts';
+import { createRequestCounts } from '../../../src/operate/ops/request-counts.ts';
+import { parseMetrics, total } from '../../support/prometheus-text.ts';
+
+const ABOUT: SupervisorFacts = {
+  version: '1.2.3',
+  node: '20.0.0',
+  wantedWorkers: 2,
+  startedAt: 1,
+  memoryBytes: () => 1,
+  cpuSeconds: () => 0.25,
+  logLinesDropped: () => 2,
+};
+
+function totals() {
+  const requests = createRequestCounts();
+  for (const [page, operation, verb, status, duration] of [
+    ['test', 'index', 'GET', 200, 0.2],
+    ['test', 'index', 'GET', 200, 700],
+    ['test', 'index', 'HEAD', 200, 40_000],
+    ['', '', 'BREW', 404, 0.1],
+  ] as const)
+    requests.count(requests.countsFor(page, operation), verb, status, 10, duration);
+  return {
+    requests,
+    delays: createHistogram(DELAY_BOUNDS),
+    cpuSeconds: 1e-7,
+    credentialReloads: 0,
+    credentialReloadFailures: 0,
+    identityKeyFetches: 0,
+    identityKeyFailures: 0,
+    rateLimited: { credential: 0, address: 0, operation: 0 },
+    logLinesDropped: 0,
+    spansExported: 0,
+    spansDropped: 0,
+  };
+}
+
+describe('renderFamilies', () => {
+  const family = (change: Partial<Family>): Family => ({
+    name: 'a_total',
+    type: 'counter',
+    help: 'A',
+    samples: [{ value: 1 }],
+    ...change,
+  });
+
+  test('escapes help and label values, which a parser reads back unchanged', () => {
+    const odd = 'back\\slash "quote"\nnew line, comma {brace} \u00e9 \u{1f600}';
+    const text = renderFamilies([family({ help: odd, samples: [{ labels: { a: odd, b: '' }, value: 2 }] })]);
+    const [sample] = parseMetrics(text).get('a_total')?.samples ?? [];
+    assert.deepEqual(sample, { name: 'a_total', labels: { a: odd, b: '' }, value: 2 });
+    assert.equal(text.split('\n').length, 4);
+  });
+
+  test('writes numbers of every kind, also infinities and NaN', () => {
+    const values = [0, 1e-7, 1.5, 2 ** 53, 1e22, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];
+    const text = renderFamilies([
+      family({ name: 'a', type: 'gauge', samples: values.map((value, i) => ({ labels: { i }, value })) }),
+    ]);
+    assert.deepEqual(
+      parseMetrics(text)
+        .get('a')
+        ?.samples.map(({ value }) => value),
+      values,
+    );
+  });
+
+  test('writes a cumulative histogram that ends with +Inf and counts a value on a bound below it', () => {
+    const value = createHistogram([0.1, 1]);
+    for (const seconds of [0.1, 0.1, 0.5, 1, 7]) observe(value, seconds);
+    const text = renderFamilies([
+      family({ name: 'a_seconds', type: 'histogram', samples: [{ labels: { page: 'x' }, value }] }),
+    ]);
+    parseMetrics(text);
+    assert.equal(
+      text,
+      `# HELP a_seconds A
+# TYPE a_seconds histogram
+a_seconds_bucket{page="x",le="0.1"} 2
+a_seconds_bucket{page="x",le="1"} 4
+a_seconds_bucket{page="x",le="+Inf"} 5
+a_seconds_sum{page="x"} 8.7
+a_seconds_count{page="x"} 5
+`,
+    );
+  });
+});
+
+describe('METRICS', () => {
+  test('is valid Prometheus text before the first request', () => {
+    const service = {
+      supervisor: undefined,
+      isStopping: false,
+      totals: { ...totals(), requests: createRequestCounts() },
+      workers: [],
+      latestReport: undefined,
+    };
+    const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
+    assert.deepEqual(
+      [...metrics.keys()],
+      METRICS.map(({ name }) => name),
+    );
+    assert.equal(total(metrics, 'gatefold_ready'), 0);
+    assert.equal(total(metrics, 'gatefold_workers'), 0);
+    for (const name of metrics.keys()) assert.ok(name.startsWith('gatefold_'), name);
+  });
+
+  test('is valid Prometheus text with requests, and counts them by their labels', () => {
+    const service = {
+      supervisor: undefined,
+      isStopping: false,
+      totals: totals(),
+      workers: [],
+      latestReport: undefined,
+    };
+    const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
+    const test = { page: 'test', operation: 'index' };
+    assert.equal(total(metrics, 'gatefold_requests_total', { ...test, verb: 'GET', status: '200' }), 2);
+    assert.equal(
+      total(metrics, 'gatefold_requests_total', { page: '', operation: '', verb: '(other)', status: '404' }),
+      1,
+    );
+    assert.equal(total(metrics, 'gatefold_request_duration_seconds_bucket', { ...test, le: '0.0005' }), 1);
+    assert.equal(total(metrics, 'gatefold_request_duration_seconds_bucket', { ...test, le: '1' }), 2);
+    assert.equal(total(metrics, 'gatefold_request_duration_seconds_count', test), 3);
+    assert.equal(total(metrics, 'gatefold_response_bytes_total', test), 30);
+    assert.equal(total(metrics, 'gatefold_cpu_seconds_total', { process: 'workers' }), 1e-7);
+    assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', node: '20.0.0' }), 1);
+  });
+});
+
+describe('parseMetrics, the parser of these tests, refuses', () => {
+  const head = '# HELP a A\n# TYPE a gauge\n';
+  const histogram = (rows: string) => `# HELP h A\n# TYPE h histogram\n${rows}`;
+  const rows: [name: string, text: string, complaint: RegExp][] = [
+    ['a text that is cut', `${head}a 1`, /does not end/],
+    ['an empty line', `${head}\na 1\n`, /no sample/],
+    ['a repeated family', `${head}a 1\n${head}`, /a second time/],
+    ['TYPE without HELP', '# TYPE a gauge\na 1\n', /HELP does not stand/],
+    ['a sample before its family', `a 1\n${head}`, /without a family/],
+    ['a sample of another family', `${head}b 1\n`, /not of the family/],
+    [
+      'a repeated series with its labels in another order',
+      `${head}a{x="1",y="2"} 1\na{y="2",x="1"} 1\n`,
+      /there already/,
+    ],
+    ['a quote that is not escaped', `${head}a{x="1"2"} 1\n`, /cannot be read/],
+    ['an unknown escape', `${head}a{x="\\t"} 1\n`, /cannot be read/],
+    ['a comma at the end', `${head}a{x="1",} 1\n`, /comma/],
+    ['a repeated label', `${head}a{x="1",x="2"} 1\n`, /label twice/],
+    ['a reserved label', `${head}a{__x="1"} 1\n`, /reserved/],
+    ['a value that is not a number', `${head}a one\n`, /no number/],
+    ['a comment of another kind', `${head}# EOF\n`, /neither/],
+    ['a counter without _total', '# HELP a A\n# TYPE a counter\na 1\n', /_total/],
+    ['a counter below 0', '# HELP a_total A\n# TYPE a_total counter\na_total -1\n', /below 0/],
+    [
+      'buckets that are not cumulative',
+      histogram('h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'),
+      /cumulative/,
+    ],
+    [
+      'bounds out of order',
+      histogram('h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'),
+      /ascend/,
+    ],
+    ['a histogram without +Inf', histogram('h_bucket{le="1"} 1\nh_bucket{le="2"} 1\nh_sum 1\nh_count 1\n'), /\+Inf/],
+    ['a histogram without _sum', histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_count 1\n'), /one _sum/],
+    [
+      'a _count that differs from the +Inf bucket',
+      histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n'),
+      /_count is not/,
+    ],
+  ];
+  for (const [name, text, complaint] of rows) test(name, () => assert.throws(() => parseMetrics(text), complaint));
+});

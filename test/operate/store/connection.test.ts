@@ -1,0 +1,37 @@
+// A connection to PostgreSQL that fails before there is a database.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { loadPostgres, openConnection } from '../../../src/operate/store/connection.ts';
+import { StoreAway } from '../../../src/operate/store/store.ts';
+import { addressOf, load } from '../../support/store-bench.ts';
+
+it('loadPostgres reports why the package postgres cannot be loaded', async (test) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-package-'));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, 'node_modules/postgres'), { recursive: true });
+  writeFileSync(join(folder, 'node_modules/postgres/index.js'), 'throw new Error("it is damaged\\nand more");');
+  await assert.rejects(loadPostgres([folder]), (error: Error) => {
+    assert.ok(error instanceof StoreAway && error.needsOperator);
+    assert.equal(error.message, 'Cannot load the package postgres: it is damaged');
+    return true;
+  });
+});
+
+it('openConnection fails after its timeout when the server accepts the connection but never answers', async (test) => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = addressOf(`postgres://user@127.0.0.1:${(server.address() as AddressInfo).port}/database`);
+  const [target] = address.hosts;
+  const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
+  await assert.rejects(openConnection(options), /^Error: 127\.0\.0\.1:\d+ has not answered in time$/);
+});

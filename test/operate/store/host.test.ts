@@ -1,0 +1,228 @@
+// The store-host of a machine, in this process, on a real PostgreSQL.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { parseSettings } from '../../../src/base/config.ts';
+import { createRow } from '../../../src/callers/credentials/write/changes.ts';
+import { type HostOptions, startHost } from '../../../src/operate/store/host.ts';
+import type { Answer, FromHost, HostState, Request } from '../../../src/operate/store/messages.ts';
+import { createSeal } from '../../../src/operate/store/seal.ts';
+import { SESSION_KEY } from '../../../src/operate/store/session-key.ts';
+import { noPostgres, startStore } from '../../support/store-bench.ts';
+import { until } from '../../support/store-machines.ts';
+
+const OWNER = { issuer: 'https://issuer.example', subject: 'somebody' };
+const KEY = 'k'.repeat(40);
+
+interface TestHost {
+  readonly data: string;
+  readonly events: string[];
+  state(): HostState;
+  call(request: Request): Promise<Answer>;
+  /** The rows of the replica by id. */
+  rows(): Map<string, Record<string, unknown>>;
+  close(): Promise<void>;
+}
+
+async function openHost(
+  test: TestContext,
+  url: string,
+  { data = mkdtempSync(join(tmpdir(), 'gatefold-host-')), storeKey = '' } = {},
+): Promise<TestHost> {
+  test.after(() => rmSync(data, { recursive: true, force: true }));
+  const events: string[] = [];
+  const answers = new Map<number, (answer: Answer) => void>();
+  let state: HostState | undefined;
+  let calls = 0;
+  const settings = parseSettings({ STORE: url, DATA_DIR: data, STORE_KEY: storeKey }, [], { cores: 1 });
+  const host = await startHost({
+    settings: settings as HostOptions['settings'],
+    send(message: FromHost) {
+      if (message.kind === 'log') events.push((JSON.parse(message.line) as { event: string }).event);
+      if (message.kind === 'state') state = message.state;
+      if (message.kind === 'answer') answers.get(message.call)?.(message.answer);
+    },
+  });
+  test.after(() => host.close());
+  return {
+    data,
+    events,
+    state: () => state ?? assert.fail(),
+    call: (request) =>
+      new Promise((resolve) => {
+        const call = ++calls;
+        answers.set(call, resolve);
+        host.receive({ call, request });
+      }),
+    rows() {
+      const text = readFileSync(join(data, 'production.json'), 'utf8');
+      const { production } = JSON.parse(text) as { production: { id: string }[] };
+      return new Map(production.map((row) => [row.id, row]));
+    },
+    close: host.close,
+  };
+}
+
+const newRow = (name: string) => createRow({ name, owner: OWNER }, Date.now()).row as { id: string };
+const register = (name: string, row: object = newRow(name)): Request => ({ kind: 'register', row, owner: OWNER, name });
+
+describe('a store-host', { skip: noPostgres }, () => {
+  it('registers a name of an identity once when several machines register the name at the same time', async (test) => {
+    const { url, store } = await startStore(test);
+    const hosts = await Promise.all([1, 2, 3].map(() => openHost(test, url)));
+    const answers = await Promise.all(hosts.flatMap((host) => [1, 2].map(() => host.call(register('same')))));
+    assert.equal(answers.filter(({ error }) => error === undefined).length, 1);
+    assert.equal(answers.filter(({ code }) => code === 'ALREADY_REGISTERED').length, 5);
+    const others = await Promise.all(hosts.map((host, index) => host.call(register(`other ${index}`))));
+    assert.deepEqual(others, [{}, {}, {}]);
+    assert.equal((await store.read('keys')).entries.size, 4);
+    // The machine that got the request has the row before it answers.
+    const row = newRow('at once');
+    assert.deepEqual(await hosts[0]?.call(register('at once', row)), {});
+    assert.ok(hosts[0]?.rows().has(row.id));
+  });
+
+  it('spends tokens at the store', async (test) => {
+    const { url } = await startStore(test);
+    const host = await openHost(test, url);
+    assert.deepEqual(await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] }), { tokens: [7] });
+  });
+
+  it('removes rates that have all their tokens again, once a minute', async (test) => {
+    const { url, store } = await startStore(test);
+    const host = await openHost(test, url);
+    await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] });
+    await store.query("update gatefold.rate set at = at - interval '3 hours'");
+    await host.call({ kind: 'look' });
+    assert.equal((await store.query('select * from gatefold.rate')).length, 1);
+    const { now } = performance;
+    test.mock.method(performance, 'now', () => now.call(performance) + 60_000);
+    await host.call({ kind: 'look' });
+    // The host answers the look before it has removed the rates.
+    await until('no rate', async () => (await store.query('select * from gatefold.rate')).length === 0, 10_000);
+  });
+
+  it('keeps a revocation that the store lost in a failover, and writes the revocation to the store', async (test) => {
+    const { url, store } = await startStore(test);
+    const host = await openHost(test, url);
+    const [row, live] = [newRow('revoked'), newRow('live')];
+    for (const each of [row, live]) await host.call(register(each.id, each));
+    const revoke = async (id: string, revoked: boolean): Promise<void> => {
+      const entry = (await store.read('keys', [id])).entries.get(id) ?? assert.fail();
+      const { revoked_at: _, ...rest } = JSON.parse(String(entry.value)) as Record<string, unknown>;
+      const value = JSON.stringify(revoked ? { ...rest, revoked_at: '2026-01-01T00:00:00Z' } : rest);
+      assert.ok(await store.write('keys', [{ name: id, expectedVersion: entry.version, value }], `${id} ${revoked}`));
+    };
+    await revoke(row.id, true);
+    await host.call({ kind: 'look' });
+    assert.ok(host.rows().get(row.id)?.revoked_at);
+    await host.close();
+    // The promoted standby lacks the revocation, and has other changes with the same numbers.
+    await revoke(row.id, false);
+    await store.query('update gatefold.head set history = gen_random_uuid()');
+
+    const again = await openHost(test, url, { data: host.data });
+    await until('the store has the revocation again', async () =>
+      String((await store.read('keys', [row.id])).entries.get(row.id)?.value).includes('revoked_at'),
+    );
+    assert.ok(again.rows().get(row.id)?.revoked_at);
+    assert.equal(again.rows().get(live.id)?.revoked_at, undefined);
+    assert.ok(again.events.includes('store-history-changed'));
+    await until('the store-host logs store-revocation-restored', () =>
+      again.events.includes('store-revocation-restored'),
+    );
+  });
+
+  it('keeps a lost revocation while the store refuses writes', async (test) => {
+    const { url, store } = await startStore(test);
+    const row = { ...newRow('revoked'), revoked_at: '2026-01-01T00:00:00Z' };
+    const first = await openHost(test, url);
+    await first.call(register('revoked', row));
+    await first.close();
+    const { revoked_at: _, ...live } = row;
+    const entry = (await store.read('keys', [row.id])).entries.get(row.id) ?? assert.fail();
+    await store.write('keys', [{ name: row.id, expectedVersion: entry.version, value: JSON.stringify(live) }], 'lost');
+    await store.query('update gatefold.head set history = gen_random_uuid()');
+    await store.query(
+      "create function gatefold.refuse() returns trigger language plpgsql as $$ begin raise sqlstate '25006'; end $$",
+    );
+    await store.query('create trigger refuse before update on gatefold.head execute function gatefold.refuse()');
+    const host = await openHost(test, url, { data: first.data });
+    await host.call({ kind: 'look' });
+    assert.equal(host.state().awayReason, null);
+    assert.ok(host.rows().get(row.id)?.revoked_at);
+    await host.close();
+    await store.query('drop trigger refuse on gatefold.head');
+    await openHost(test, url, { data: first.data });
+    await until('a new process writes the revocation to the store', async () =>
+      String((await store.read('keys', [row.id])).entries.get(row.id)?.value).includes('revoked_at'),
+    );
+  });
+
+  it('finds changes without the bell, and logs store-bell-missing', async (test) => {
+    const { url, store } = await startStore(test);
+    const host = await openHost(test, url);
+    await host.call({ kind: 'look' });
+    await store.query("select pg_notify('gatefold', '')");
+    for (const name of ['one', 'two']) await host.call(register(name));
+    assert.equal(host.state().missedBells, 0);
+    const row = newRow('silent');
+    await store.query('alter table gatefold.entry disable trigger all');
+    await store.query(
+      `with h as (update gatefold.head set v = v + 1 where space = 'keys' returning v)
+        insert into gatefold.entry select 'keys', '${row.id}', v, 0, v, '${JSON.stringify(row)}', 'x' from h`,
+    );
+    await until('the file has the row', () => host.rows().has(row.id));
+    await until('the store-host logs store-bell-missing', () => host.events.includes('store-bell-missing'));
+    await until('the store-host counts the missed bell', () => host.state().missedBells === 1);
+  });
+
+  it('shares the session key of the first machine with other machines, sealed by STORE_KEY', async (test) => {
+    const { url, store } = await startStore(test);
+    const data = mkdtempSync(join(tmpdir(), 'gatefold-host-'));
+    writeFileSync(join(data, 'session.key'), `${'s'.repeat(43)}\n`);
+    const keyOf = (host: TestHost) => readFileSync(join(host.data, 'session.key'), 'utf8').trim();
+    const first = await openHost(test, url, { data, storeKey: KEY });
+    const sealed = async () => String((await store.read('secrets')).entries.get(SESSION_KEY)?.value);
+    await until('the store has the session key', async () => (await store.read('secrets')).entries.size === 1);
+    assert.doesNotMatch(await sealed(), /ssss/);
+    const second = await openHost(test, url, { storeKey: `${'n'.repeat(40)},${KEY}` });
+    await until('the second machine has the session key', () => {
+      try {
+        return keyOf(second) === keyOf(first);
+      } catch {
+        return false;
+      }
+    });
+    // The second machine has sealed it with its first key.
+    await until(
+      'the second machine seals the session key with its first key',
+      async () => createSeal(['n'.repeat(40)]).open(SESSION_KEY, await sealed()).isCurrent,
+    );
+    const wrong = await openHost(test, url, { storeKey: 'w'.repeat(40) });
+    await until('the machine with a wrong key logs store-refused', () => wrong.events.includes('store-refused'));
+    assert.throws(() => keyOf(wrong), /ENOENT/);
+    assert.equal(wrong.state().awayReason, null);
+  });
+});
+
+describe('a sealed value', () => {
+  const seal = createSeal([KEY]);
+  const sealed = seal.seal('a', 'the text');
+  const cases: readonly (readonly [name: string, open: () => unknown])[] = [
+    ['with another key', () => createSeal(['x'.repeat(40)]).open('a', sealed)],
+    ['with another name', () => seal.open('b', sealed)],
+    ['with a changed byte', () => seal.open('a', sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA'))],
+    ['without its last part', () => seal.open('a', sealed.slice(0, 20))],
+    ['when the text was never sealed', () => seal.open('a', 'the text')],
+    ['with an unknown version', () => seal.open('a', sealed.replace('v1', 'v2'))],
+  ];
+  for (const [name, open] of cases) it(`does not open ${name}`, () => assert.throws(open, /STORE_KEY|sealed/));
+  it('opens with its key, and differs from other seals of the same text', () => {
+    assert.deepEqual(seal.open('a', sealed), { text: 'the text', isCurrent: true });
+    assert.notEqual(seal.seal('a', 'the text'), sealed);
+    assert.equal(createSeal(['y'.repeat(40), KEY]).open('a', sealed).isCurrent, false);
+  });
+});

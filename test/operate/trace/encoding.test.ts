@@ -1,0 +1,51 @@
+// Values that controllers without types can pass to spans, and the texts that spans are written with.
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import {
+  attributesOf,
+  encodeNameAndKind,
+  formatNanoseconds,
+  type Kind,
+  updateClockOffset,
+} from '../../../src/operate/trace/otlp.ts';
+import { errorType } from '../../../src/operate/trace/span.ts';
+
+for (const kind of ['toString', 'constructor', '__proto__', 'none', undefined, null, 7])
+  it(`writes a span of the unknown kind ${kind} as internal`, () => {
+    const span = JSON.parse(`{"id":1${encodeNameAndKind('name', kind as Kind)}]}`) as { kind: number };
+    assert.equal(span.kind, 1);
+  });
+
+const values: readonly (readonly [value: unknown, encoded: object])[] = [
+  [Number.POSITIVE_INFINITY, { doubleValue: 'Infinity' }],
+  [Number.NaN, { doubleValue: 'NaN' }],
+  [2 ** 60, { doubleValue: 2 ** 60 }],
+  [Object.create(null), { stringValue: 'a value that cannot be converted to text' }],
+  ['x'.repeat(5000), { stringValue: 'x'.repeat(4096) }],
+];
+for (const [value, encoded] of values)
+  it(`writes an attribute as ${JSON.stringify(encoded).slice(0, 50)}`, () => {
+    const [attribute = ''] = attributesOf({ name: value as string });
+    assert.deepEqual(JSON.parse(attribute), { key: 'name', value: encoded });
+  });
+
+const unreadable = new Proxy({}, { get: () => assert.fail('this field cannot be read') });
+const errors: readonly (readonly [title: string, error: unknown, type: string])[] = [
+  ['an error with a code', { code: 'E_CODE', name: 'Name' }, 'E_CODE'],
+  ['an error with a name', new RangeError('x'), 'RangeError'],
+  ['an error with a space in its code', { code: 'a b', name: 'Name' }, 'Name'],
+  ['null', null, '_OTHER'],
+  ['undefined', undefined, '_OTHER'],
+  ['an error whose fields throw', unreadable, '_OTHER'],
+];
+for (const [title, error, type] of errors)
+  it(`returns ${type} as the error type of ${title}`, () => assert.equal(errorType(error), type));
+
+it('corrects the times of spans after the clock of the machine was set', (test) => {
+  test.after(updateClockOffset);
+  const moment = performance.now();
+  test.mock.method(Date, 'now', () => 2 ** 41);
+  updateClockOffset();
+  const difference = Number(BigInt(formatNanoseconds(moment)) / 1_000_000n) - 2 ** 41;
+  assert.ok(Math.abs(difference) < 60_000, String(difference));
+});

@@ -151,8 +151,11 @@ test('an exception in a microtask is the 500 of its request', async (t) => {
 test('a worker whose supervisor is gone refuses new groups and exits with 0', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));
+  const requested = heard(worker, 'requested');
   const imported = heard(worker, 'imported');
   const answer = fetch(`${url}/new`);
+  // Without this wait, the worker could be gone before the request arrives.
+  await requested;
   order({ kind: 'import', group: 'New' });
   await imported;
   const exited = once(worker, 'exit');

@@ -59,7 +59,7 @@ test('MCP files are loaded only with MCP on, and a service without tools logs on
       'the list contains the loaded files',
     );
     // In the bundle the room is one file, with the name of its entry.
-    const room = loaded.filter((url) => /\/mcp\/|\/messages-\w+\.js$/.test(url));
+    const room = loaded.filter((url) => /\/operate\/tools\/|\/messages-\w+\.js$/.test(url));
     assert.equal(room.length > 0, MCP === 'on', room.join());
     const notices = service.lines.filter(({ event }) => event === 'tools-absent');
     assert.equal(notices.length, MCP === 'on' ? 1 : 0);

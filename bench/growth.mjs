@@ -27,8 +27,8 @@ const { values } = parseArgs({
 const sizes = values.groups.split(',').map(Number);
 /** The limits of the time of an edit, over the folder of one group. From 1,000 on it may grow linearly. */
 const GOALS = new Map([
-  [300, 2.5],
-  [1000, 5],
+  [300, 5],
+  [1000, 12],
   [3000, 15],
   [5000, 25],
 ]);

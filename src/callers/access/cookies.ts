@@ -14,7 +14,7 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
   const cookies: Record<string, string> = Object.create(null);
   for (const pair of header?.split(';') ?? []) {
     const equals = pair.indexOf('=');
-    if (equals < 0) continue;
+    if (equals < 1) continue;
     const name = pair.slice(0, equals).trim();
     if (name === '' || name in cookies) continue;
     const value = pair.slice(equals + 1).trim();

@@ -221,15 +221,16 @@ describe('gatefold deploy with a failure', { skip: NO_SSH }, () => {
     test.after(unmount);
     const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 3 });
     const [good] = shop.releases();
-    writeFiles(shop.project, { ...valueFiles(1), 'big.bin': 'x'.repeat(40_000_000) });
-    const full = await shop.deploy();
-    assert.equal(full.code, 1);
-    assert.match(full.out, /no space is left on the disk/);
-    assert.deepEqual(
-      shop.releases().filter((name) => !name.startsWith('.')),
-      [good],
-    );
-    rmSync(join(shop.project, 'big.bin'));
+    const packageJson = { name: 'shop', type: 'module', scripts: { predeploy: 'head -c 40000000 /dev/zero >big.bin' } };
+    for (const files of [{ 'big.bin': 'x'.repeat(40_000_000) }, { 'package.json': JSON.stringify(packageJson) }]) {
+      writeFiles(shop.project, { ...valueFiles(1), ...files });
+      const full = await shop.deploy();
+      assert.equal(full.code, 1);
+      assert.match(full.out, /no space is left on the disk of /);
+      assert.deepEqual(shop.releases(), [good], 'nothing is left on the full disk');
+      rmSync(join(shop.project, 'big.bin'), { force: true });
+    }
+    writeFiles(shop.project, { 'package.json': JSON.stringify({ ...packageJson, scripts: {} }) });
     const next = await shop.deploy();
     assert.equal(next.code, 0, next.out + next.err);
     assert.equal(json(await ask(shop.port, '/api/test')).value, 1);

@@ -141,6 +141,28 @@ describe('planProject', () => {
     assert.deepEqual([planned.name, planned.controllers, planned.hasTypeScript], ['shop', 'controllers', false]);
   });
 
+  test('leaves out what .gatefoldignore names, as .gitignore would', (t) => {
+    const paths = ['a.out', 'lib/b.out', 'lib/test/a.js', 'test/a.js', 'docs/a.md', 'lib/docs/a.md', 'log', 'log1/x'];
+    const kept = ['lib/test/deep/x/a.snap', 'lib/log', 'a/b/c/d.tmp', 'a.b', 'aXb', 'lib/AGENTS.md', 'AGENTS.md'];
+    const files = Object.fromEntries([...paths, ...kept].map((path) => [path, '']));
+    const ignored = (...lines: string[]) => {
+      const root = makeProject(t, { ...PROJECT, ...files, '.gatefoldignore': `# a comment\r\n\n${lines.join('\n')}` });
+      return Object.keys(files).filter((path) => !plan(root).files.includes(path));
+    };
+    assert.deepEqual(ignored(), []);
+    assert.deepEqual(ignored('*.out'), ['a.out', 'lib/b.out']);
+    assert.deepEqual(ignored('test'), ['lib/test/a.js', 'test/a.js', 'lib/test/deep/x/a.snap']);
+    assert.deepEqual(ignored('/test/'), ['test/a.js']);
+    assert.deepEqual(ignored('lib/docs'), ['lib/docs/a.md']);
+    assert.deepEqual(ignored('log?'), ['log1/x']);
+    assert.deepEqual(ignored('log/'), []);
+    assert.deepEqual(ignored('lib/**/*.snap', 'a/**/d.tmp'), ['lib/test/deep/x/a.snap', 'a/b/c/d.tmp']);
+    assert.deepEqual(ignored('a.b  '), ['a.b']);
+    assert.deepEqual(ignored('**/AGENTS.md'), ['lib/AGENTS.md', 'AGENTS.md']);
+    for (const line of ['!test', 'a[bc]', 'a\\ b'])
+      assert.throws(() => ignored(line), /Cannot read \.gatefoldignore: .* has !, \[ or \\\. Write names/);
+  });
+
   test('leaves out an .npmrc with a token or a password, and sends any other', (t) => {
     const name = '$'.concat('{NPM_TOKEN}');
     const texts: [text: string, isSent: boolean][] = [
@@ -445,6 +467,43 @@ describe('deploy ignores lines that are no answer of Gatefold', () => {
     });
 });
 
+describe('gatefold deploy --dry-run', () => {
+  const dryRun = (t: TestContext, machine: string, ...words: string[]) => {
+    const text = `#!/bin/sh\necho "$*" >>"$(dirname "$0")/asked"\ncat <<'END'\n${MARK}${machine}\nEND\n`;
+    const bin = fakeSsh(t, text);
+    const project = { cwd: makeProject(t, { ...PROJECT, '.env': '' }), env: {} };
+    const asked = () => readFileSync(join(bin, 'asked'), 'utf8').match(/"gatefoldCopy":.*?}/g);
+    return { asked, ran: runHere(runGatefold, ['deploy', '--dry-run', 'vm:x', ...words], project) };
+  };
+  const NEW = '{"node":"24.0.0","dir":"/home/x","user":"ada","isSetUp":false,"hasGatefoldCopy":false}';
+
+  test('lists the files and what the machine would get, and only asks the machine', async (t) => {
+    const { asked, ran } = dryRun(t, NEW.replace('"isSetUp":false', '"isSetUp":true'));
+    const { code, out } = await ran;
+    assert.equal(code, 0, out);
+    assert.deepEqual(out.trim().split('\n').sort(), [
+      'controllers/AController.js',
+      'left out: .env',
+      'lib/a.js',
+      'package.json',
+      'vm: /home/x would get 3 files, 23 bytes, and this Gatefold',
+    ]);
+    assert.equal(asked()?.length, 1);
+  });
+
+  test('makes no folder with --setup, and accepts a machine without one', async (t) => {
+    const { asked, ran } = dryRun(t, NEW, '--setup');
+    assert.equal((await ran).code, 0);
+    assert.match(String(asked()), /"setup":false/);
+  });
+
+  test('exits with 1 for a machine that could not be deployed to', async (t) => {
+    const { code, out } = await dryRun(t, NEW).ran;
+    assert.equal(code, 1);
+    assert.match(out, /^vm: not possible\. vm:x has no \/home\/x\. The first time: gatefold deploy --setup$/m);
+  });
+});
+
 test('readEnvironment reads the settings of an env file whose commands print text', (t) => {
   const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
   assert.equal(readEnvironment(dir).GREETING, 'hello');
@@ -542,6 +601,7 @@ describe('gatefold deploy', () => {
     [[], 2, /missing HOST\[:DIR\]…/],
     [['vm', '--keep', '0'], 2, /--keep takes a whole number/],
     [['vm', '--back', '--setup'], 2, /exclude each other/],
+    [['vm', '--back', '--dry-run'], 2, /exclude each other/],
     [['vm', '-vm'], 2, /./],
     [['vm:~/x'], 2, /without ~/],
   ];

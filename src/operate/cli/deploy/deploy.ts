@@ -20,6 +20,7 @@ export const command: Command = {
   flags: {
     setup: 'The first time: make DIR, its data folder, and with systemd a unit',
     back: 'Go back to the release before',
+    'dry-run': 'Show the files and ask the machines, and change nothing',
     'keep COUNT': 'How many releases stay; default: 5',
   },
   operands: ['HOST[:DIR]…'],
@@ -38,7 +39,9 @@ interface Outcome {
 async function run({ operands, switches, flagValues, settings, io, now }: CommandCall): Promise<Answer> {
   const project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
-  if (switches.has('back') && switches.has('setup')) throw new UsageError('--back and --setup exclude each other');
+  if (switches.has('back'))
+    for (const other of ['setup', 'dry-run'])
+      if (switches.has(other)) throw new UsageError(`--back and --${other} exclude each other`);
   const { root: _root, leftOut, files, ...projectFacts } = project;
   const order: OrderForAll = {
     ...projectFacts,
@@ -49,6 +52,8 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
     keep: parseKeep(flagValues.keep),
     setup: switches.has('setup'),
   };
+  if (switches.has('dry-run'))
+    return describePlan(project, await Promise.all(targets.map((target) => ask(target, order))));
   const outcomes: Outcome[] = [];
   // With `--setup`, a service that nobody has started yet is no failure.
   const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
@@ -104,8 +109,41 @@ async function deployTo(
   }
 }
 
+/** What a deployment to one machine would find there. */
+type Prospect = Pick<Outcome, 'host' | 'dir' | 'error'> & { readonly sendsGatefold?: boolean };
+
+/** Asks a machine whether a deployment can begin there, and changes nothing, with `--setup` neither. */
+async function ask(target: Target, order: OrderForAll): Promise<Prospect> {
+  const { host, dir } = target;
+  try {
+    const machine = await probe(target, { ...order, setup: false }, order.setup);
+    return { host, dir: machine.dir, sendsGatefold: !machine.hasGatefoldCopy };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return { host, dir, error: error.message };
+  }
+}
+
+function describePlan({ files, leftOut, bytes }: Project, machines: readonly Prospect[]): Answer {
+  const ok = machines.every(({ error }) => error === undefined);
+  const lines = [
+    ...files,
+    ...leftOut.map((path) => `left out: ${path}`),
+    ...machines.map(({ host, dir, error, sendsGatefold }) =>
+      error === undefined
+        ? `${host}: ${dir} would get ${files.length} files, ${bytes} bytes${sendsGatefold ? ', and this Gatefold' : ''}`
+        : `${host}: not possible. ${error}`,
+    ),
+  ];
+  return { json: { ok, files, leftOut, bytes, machines }, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
+}
+
 /** Asks a machine for its state. @throws CommandError with the remedy, when a deployment to the machine cannot work */
-async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: OrderForAll): Promise<Machine> {
+async function probe(
+  { host, dir, name }: Target,
+  { gatefoldCopy, setup }: OrderForAll,
+  mayBeNew = setup,
+): Promise<Machine> {
   let machine: Machine | undefined;
   const onLine = (line: unknown) => {
     if (isMachine(line)) machine = line;
@@ -127,7 +165,7 @@ async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: Order
     throw new CommandError(
       `${name}: others than ${machine.user} can change ${writableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, to another folder, or run there: chown ${machine.user} ${quote(writableByOthers)} && chmod go-w ${quote(writableByOthers)}`,
     );
-  if (!machine.isSetUp && !setup)
+  if (!machine.isSetUp && !mayBeNew)
     throw new CommandError(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
   return machine;
 }

@@ -85,7 +85,7 @@ function renameAndRemove(path: string): void {
   removeFolder(newPath);
 }
 
-function removeFolder(path: string): void {
+export function removeFolder(path: string): void {
   rmSync(path, { recursive: true, force: true });
 }
 

@@ -7,6 +7,7 @@ import { readSource, readSourceOrEmpty } from '../../../base/source-file.ts';
 import type { Fields } from '../../../base/values.ts';
 import { CommandError } from '../command.ts';
 import { listOrRefuse } from '../inspection.ts';
+import { IGNORE_FILE, type Ignores, readIgnoreFile } from './ignore-file.ts';
 
 export interface Project {
   readonly root: string;
@@ -28,7 +29,7 @@ export interface Project {
 /** The file that a deployment adds to each release: a ReleaseNote (folders.ts) as JSON. */
 export const RELEASE_NOTE = '.gatefold-release.json';
 /** Files and folders, at any depth, that no release needs. They are not reported as left out. */
-const SKIPPED_NAMES = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store']);
+const SKIPPED_NAMES = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store', IGNORE_FILE]);
 /** Folders of keys, credentials and certificates at the top of a project. They are not reported as left out. */
 const SECRET_FOLDERS = ['data', 'tls'];
 /** Files that may have passwords or private keys. A program such as `secrets.ts` is none of them. */
@@ -62,7 +63,8 @@ export function planProject(
     throw new CommandError(`Cannot deploy ${controllersDir}: the controllers folder is not inside of ${root}`);
   const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
   const plan: Plan = { files: [], leftOut: [], closedFolders: [], bytes: 0 };
-  collect(root, '', secretPaths, plan);
+  const ignores = readIgnoreFile(root);
+  collect(root, '', (path, isFolder) => secretPaths.has(join(root, path)) || ignores(path, isFolder), plan);
   checkPackages(root, manifest);
   return {
     root,
@@ -76,11 +78,11 @@ export function planProject(
 type Plan = { files: string[]; leftOut: string[]; closedFolders: string[]; bytes: number };
 
 /** Adds the files below a folder to the plan. @param folder relative to the root; empty for the root itself */
-function collect(root: string, folder: string, secretPaths: ReadonlySet<string | undefined>, plan: Plan): void {
+function collect(root: string, folder: string, isSkipped: Ignores, plan: Plan): void {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = join(folder, entry.name);
     const fullPath = join(root, path);
-    if (SKIPPED_NAMES.has(entry.name) || secretPaths.has(fullPath)) continue;
+    if (SKIPPED_NAMES.has(entry.name) || isSkipped(withSlashes(path), entry.isDirectory())) continue;
     if (SECRET_FILE.test(entry.name)) plan.leftOut.push(withSlashes(path));
     else if (entry.name === '.npmrc' && NPM_SECRET.test(readSourceOrEmpty(fullPath)))
       plan.leftOut.push(
@@ -91,7 +93,7 @@ function collect(root: string, folder: string, secretPaths: ReadonlySet<string |
       throw new CommandError(`Cannot deploy ${fullPath}: its name has a control character or is not UTF-8. Rename it`);
     else if (entry.isDirectory()) {
       if (isClosed(fullPath) && !isBelow(path, plan.closedFolders.at(-1))) plan.closedFolders.push(withSlashes(path));
-      collect(root, path, secretPaths, plan);
+      collect(root, path, isSkipped, plan);
     } else if (entry.isSymbolicLink())
       (isUsableLink(root, fullPath) ? plan.files : plan.leftOut).push(withSlashes(path));
     else if (entry.isFile()) {

@@ -19,7 +19,8 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
-import { type ReleaseNote, readNote, releasePath } from './folders.ts';
+import { lineOf } from '../command.ts';
+import { type ReleaseNote, readNote, releasePath, removeFolder } from './folders.ts';
 import type { Order } from './order.ts';
 import { manifestField, npmLockOf, RELEASE_NOTE, withSlashes } from './project.ts';
 
@@ -33,14 +34,31 @@ export interface ReleaseOptions {
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error with a message of one line. A release that failed never has its final name. */
-export async function makeRelease({ order, before, env, group, report }: ReleaseOptions): Promise<void> {
-  const path = releasePath(order.dir, order.releaseName);
-  // A name with a dot marks an incomplete folder, which the next deployment removes.
-  const draft = join(dirname(path), `.${order.releaseName}.part`);
+/** @throws Error with a message of one line. A release that failed never has its final name, and leaves nothing. */
+export async function makeRelease(options: ReleaseOptions): Promise<void> {
+  const { dir, releaseName } = options.order;
+  const path = releasePath(dir, releaseName);
+  // A name with a dot marks an incomplete folder. The next deployment removes what a killed process leaves.
+  const draft = join(dirname(path), `.${releaseName}.part`);
   if (existsSync(path)) throw new Error(`${path} exists already`);
-  // Nobody else can read a file until it has its mode.
-  mkdirSync(draft, { mode: 0o700 });
+  try {
+    // Nobody else can read a file until it has its mode.
+    mkdirSync(draft, { mode: 0o700 });
+    await fill(draft, options);
+    renameSync(draft, path);
+  } catch (error) {
+    const reason = lineOf(error);
+    const namesFullDisk = /ENOSPC|no space left/i.test(reason);
+    const isFull = namesFullDisk || isDiskFull(draft);
+    removeFolder(draft);
+    if (!isFull) throw error;
+    const detail = namesFullDisk ? '' : ` (${reason})`;
+    throw new Error(`Cannot make the release: no space is left on the disk of ${dirname(path)}${detail}`);
+  }
+}
+
+/** @throws Error with a message of one line */
+async function fill(draft: string, { order, before, env, group, report }: ReleaseOptions): Promise<void> {
   await extract(process.stdin, draft);
   setModesAndCount(draft, order, group);
   chmodSync(draft, 0o755);
@@ -53,21 +71,23 @@ export async function makeRelease({ order, before, env, group, report }: Release
   writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
   // With a lost connection, this throws, and the folder does not get its final name.
   await report(`swap to ${order.releaseName}`);
-  renameSync(draft, path);
 }
 
 /** Milliseconds without a byte after which the connection counts as lost. */
 const MAX_SILENCE = 60_000;
+/** Characters of the messages of tar that are kept. */
+const MAX_MESSAGES = 2000;
 
 /** Extracts a tar stream. With `-o`, the files belong to this user. @throws Error when not all of it was extracted */
 async function extract(input: Readable, folder: string): Promise<void> {
   const tar = spawn('tar', ['-xof', '-', '-C', folder], { stdio: ['pipe', 'ignore', 'pipe'] });
-  let reason = '';
+  let messages = '';
+  // A message can arrive in parts, so the first line is known only at the end.
   tar.stderr.setEncoding('utf8').on('data', (text: string) => {
-    reason ||= text.split('\n', 1)[0] as string;
+    messages += text.slice(0, MAX_MESSAGES - messages.length);
   });
   const silenceTimer = setTimeout(() => {
-    reason ||= 'the connection is lost';
+    messages ||= 'the connection is lost';
     tar.kill();
   }, MAX_SILENCE);
   input.on('data', () => silenceTimer.refresh());
@@ -80,9 +100,7 @@ async function extract(input: Readable, folder: string): Promise<void> {
   }).finally(() => clearTimeout(silenceTimer));
   input.unpipe();
   if (code === 0) return;
-  if (isDiskFull(folder))
-    throw new Error(`Cannot extract the files: no space is left on the disk of ${dirname(folder)}`);
-  throw new Error(`Cannot extract the files: ${reason || `tar ended with ${code}`}`);
+  throw new Error(`Cannot extract the files: ${messages.split('\n', 1)[0] || `tar ended with ${code}`}`);
 }
 
 export function isDiskFull(folder: string): boolean {

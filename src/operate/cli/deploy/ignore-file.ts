@@ -1,0 +1,33 @@
+// Reads `.gatefoldignore`, which names the files of a project that no release needs. The lines are those of .gitignore,
+// without negation and character classes. .gitignore itself does not count, because it often names what a build made.
+import { join } from 'node:path';
+import { readSourceOrEmpty } from '../../../base/source-file.ts';
+import { CommandError } from '../command.ts';
+
+export const IGNORE_FILE = '.gatefoldignore';
+
+/** Returns whether a file or a folder is not sent. @param path relative to the root, with slashes */
+export type Ignores = (path: string, isFolder: boolean) => boolean;
+
+/** @throws CommandError for a line in a form that is not read */
+export function readIgnoreFile(root: string): Ignores {
+  const lines = readSourceOrEmpty(join(root, IGNORE_FILE)).split('\n');
+  const patterns = lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+  const unread = patterns.find((pattern) => /^!|[[\]\\]/.test(pattern));
+  if (unread !== undefined)
+    throw new CommandError(`Cannot read ${IGNORE_FILE}: ${unread} has !, [ or \\. Write names, *, ** and ? alone`);
+  const regexps = patterns.map(toRegExp);
+  return (path, isFolder) => regexps.some((regexp) => regexp.test(isFolder ? `${path}/` : path));
+}
+
+/** Without a slash before its end, a pattern holds in each folder; with one, it begins at the root. */
+function toRegExp(pattern: string): RegExp {
+  const start = pattern.replace(/\/$/, '').includes('/') ? '' : '(?:.*/)?';
+  const body = pattern
+    .replace(/^\//, '')
+    .replaceAll(/[.+^${}()|]/g, '\\$&')
+    .replaceAll(/\*\*\/|\*\*|\*|\?/g, (wildcard) => WILDCARDS[wildcard] as string);
+  return new RegExp(`^${start}${body}${pattern.endsWith('/') ? '' : '/?'}$`);
+}
+
+const WILDCARDS: Readonly<Record<string, string>> = { '**/': '(?:.*/)?', '**': '.*', '*': '[^/]*', '?': '[^/]' };

@@ -21,6 +21,7 @@ export {
   type CorsOptions,
   defineService,
   ErrorReply,
+  type Next,
   type Refusal,
   type SecurityScheme,
   type Service,

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
+import type { HeaderSetters } from './answer-headers.ts';
 import type { Access } from './operations.ts';
 import type { ReplyHeaders } from './reply.ts';
 
@@ -19,7 +20,7 @@ export interface ServiceUser {
 }
 
 /** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
-export interface AccessParams {
+export interface AccessParams extends HeaderSetters {
   /** The header `Authorization`; undefined without the header, and when it has a credential of Gatefold. */
   readonly authorization: string | undefined;
   /** The application whose credential the request has; undefined when the request has none. */

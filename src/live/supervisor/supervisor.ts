@@ -1,20 +1,19 @@
 // The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
-// is a new generation (new workers load the whole folder), a replacement of workers, or a probe (one worker tries to
-// load the folder, and serves nothing). agenda.ts chooses the step. The steps are in rollout.ts and replacement.ts.
+// is a new generation (new workers load the whole folder), or a replacement of workers. agenda.ts chooses the step. The
+// steps are in rollout.ts and replacement.ts.
 
 import type { Spending } from '../../callers/limits/rate-limiter.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { parseFileName } from '../load/naming.ts';
-import { createAgenda, type Step } from './agenda.ts';
+import { Agenda, type Step } from './agenda.ts';
 import { createGroupTable } from './group-table.ts';
-import { createLoader } from './loader.ts';
+import { Loader } from './loader.ts';
 import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
-import { createQuarantine } from './quarantine.ts';
 import { replace } from './replacement.ts';
-import { probe, rollOut } from './rollout.ts';
+import { rollOut } from './rollout.ts';
 import { type Service, type StepResult, sendSecureState } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import type { Pool } from './workers/pool.ts';
@@ -60,11 +59,13 @@ const MAX_UNSTABLE_LOADS = 5;
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workerCount, drainTimeout, port, mark, now = () => performance.now() } = options;
   const stopping = new AbortController();
-  const quarantine = createQuarantine(dir);
   const pool = options.createPool({
     disconnected: replaceLostWorker,
     died: onDied,
-    requested: (worker, group) => onRequested(worker, group),
+    requested(worker, group) {
+      abortTrial();
+      onRequested(worker, group);
+    },
     gone() {
       options.onWorkers?.();
       runNextStep();
@@ -76,9 +77,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
   });
   const watch = options.createWatch(onChange);
-  const loader = createLoader({ dir, pool, quarantine, takeSnapshot: watch.takeSnapshot });
   const table = createGroupTable();
-  const agenda = createAgenda({ workerCount, log, pool, table, quarantine, watch, now });
+  const loader = new Loader({ dir, pool, table });
+  const agenda = new Agenda({ workerCount, log, pool, table, now });
   const onRequested = createNewGroups({
     workers: pool.all,
     mayServe(worker, load) {
@@ -94,7 +95,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
   });
   const service: Service = {
-    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, quarantine, mark, now },
+    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, now },
     stopping: stopping.signal,
     secureState: options.secureState,
     onGroups: options.onGroups,
@@ -149,13 +150,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function onChange(cause: string): void {
     // A load that hangs is aborted, because the change may correct the file that hangs. Any other load continues. The
     // change is not lost, because the watch reports it again at each poll.
-    if (loader.isLoading() && runningStep?.kind !== 'probe') loader.abortIfStuck();
+    if (loader.isLoading && !isTrial()) loader.abortIfStuck();
     else requestGeneration(cause);
   }
 
   function requestGeneration(cause: string): void {
     agenda.requestGeneration(cause);
-    abortProbe();
+    abortTrial();
     runNextStep();
   }
 
@@ -163,7 +164,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     // Generation 0 means that the first generation does not serve yet. Then no worker is replaced.
     if (stopping.signal.aborted || table.current.generation === 0) return;
     agenda.planReplacement();
-    abortProbe();
+    abortTrial();
     runNextStep();
   }
 
@@ -175,20 +176,20 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       reason,
       file: worker.loadingFile ?? importing[0],
     };
-    // A probe also loads quarantined files (files that have ended or hung a worker before), so they may end its worker.
-    // That worker serves no request. So its end is neither logged as an error nor counted.
-    if (runningStep?.kind === 'probe' && lastState === 'loading') return log.info('probe-worker-exited', facts);
+    // A trial also loads files that have ended or hung a worker before, so they may end its worker. That worker serves
+    // no request. So its end is neither logged as an error nor counted.
+    if (isTrial() && lastState === 'loading') return log.info('trial-worker-exited', facts);
     agenda.countDeath();
     log.error('worker-died', facts);
-    for (const file of importing) quarantineNewFile(worker, file, reason);
+    for (const file of importing) skipNewFile(worker, file, reason);
     if (lastState === 'serving') replaceLostWorker();
   }
 
   /** Called when a new file has ended a worker that served. Keeps the other workers from importing the file. */
-  function quarantineNewFile(worker: WorkerHandle, file: string, reason: string): void {
+  function skipNewFile(worker: WorkerHandle, file: string, reason: string): void {
     const group = parseFileName(file)?.group;
     if (group === undefined) return;
-    quarantine.add(file, reason, watch.takeSnapshot());
+    loader.addHarmful(file, reason);
     for (const other of pool.all()) other.send({ kind: 'skip', file, reason });
     const load: GroupLoad = { group, file, ok: false, code: 'LOAD_CRASHED', error: reason };
     onImportReported(worker, load, []);
@@ -200,7 +201,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     agenda.planReplacement();
     if (worker.state === 'serving') {
       log.warn('worker-faulty', { worker: worker.pid, effect: 'it drains as soon as its replacement serves' });
-      abortProbe();
+      abortTrial();
     }
     runNextStep();
   }
@@ -219,9 +220,12 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     options.onWorkers?.();
   }
 
-  /** Reports the state of the newest generation to the workers, which import new groups in the state `serving` only. */
+  /**
+   * Reports the state of the newest generation to the workers, which import new groups in the state `serving` only. A
+   * trial does not count: a request for a new group aborts it.
+   */
   function announceGeneration(): void {
-    const isLoading = runningStep?.kind === 'generation';
+    const isLoading = runningStep?.kind === 'generation' && !isTrial();
     const state = isLoading ? 'loading' : agenda.rejection === undefined ? 'serving' : 'rejected';
     for (const worker of pool.all()) worker.send({ kind: 'generation', state });
   }
@@ -234,8 +238,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return generation >= table.current.generation;
   }
 
-  function abortProbe(): void {
-    if (runningStep?.kind === 'probe') loader.abort();
+  /** A trial ends as soon as anything else is to be done. */
+  function abortTrial(): void {
+    if (isTrial()) loader.abort();
+  }
+
+  function isTrial(): boolean {
+    return runningStep?.kind === 'generation' && runningStep.isTrial === true;
   }
 
   // Steps. One step runs at a time. The next step is chosen when that step has ended, or when an event comes.
@@ -271,8 +280,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   async function perform(step: Step): Promise<StepResult> {
     if (step.kind === 'replacement') return replace(service, step.count);
-    if (step.kind === 'probe') return probe(service);
-    const result = await rollOut(service, step.cause, unstableLoads < MAX_UNSTABLE_LOADS);
+    const result = await rollOut(service, step, unstableLoads < MAX_UNSTABLE_LOADS);
     if (result.kind !== 'outdated') unstableLoads = 0;
     else if (result.change !== undefined) unstableLoads++;
     return result;

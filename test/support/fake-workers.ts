@@ -4,7 +4,7 @@ import { mock, type TestContext } from 'node:test';
 import type { FolderWatch } from '../../src/live/folder/watch.ts';
 import type { GroupLoad } from '../../src/live/load/group-load.ts';
 import { listGroups } from '../../src/live/supervisor/group-table.ts';
-import { createSupervisor } from '../../src/live/supervisor/supervisor.ts';
+import { Supervisor } from '../../src/live/supervisor/supervisor.ts';
 import type {
   FileSelection,
   ListenOutcome,
@@ -135,7 +135,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     start() {},
     stop() {},
   };
-  const supervisor = createSupervisor({
+  const supervisor = new Supervisor({
     workerCount: workers,
     dir,
     port: {

@@ -23,7 +23,7 @@ import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
-import { createSupervisor, type Supervisor } from './supervisor.ts';
+import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
@@ -107,7 +107,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
-    supervisor = createSupervisor({
+    supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
       secureState: certificates?.state,
       onGroups(servingGroups) {
@@ -120,7 +120,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       createPool: (events) => createPool({ drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
-    certificates?.handOverPort(port.number, supervisor.sendSecureState);
+    certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());
     await supervisor.start();
     isServing = true;
     if (isStopping()) return;

@@ -3,7 +3,7 @@
 // the folder in new workers, starts faster. The supervisor decides what the workers load, and when they serve and drain.
 import cluster from 'node:cluster';
 import { entryPath } from '../../../own-files.ts';
-import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
+import { type WorkerEvents, type WorkerHandle, WorkerProcess } from './worker-handle.ts';
 
 export interface Pool {
   /** Takes a worker of the reserve, if possible one that has booted, or else forks one. @throws Error of the system */
@@ -73,7 +73,7 @@ export function createPool({ events, drainTimeout }: PoolOptions): Pool {
   };
 
   function fork(): WorkerHandle {
-    const worker = createWorkerHandle(cluster.fork(), { ...events, gone: removeWorker }, drainTimeout);
+    const worker = new WorkerProcess(cluster.fork(), { ...events, gone: removeWorker }, drainTimeout);
     workers.add(worker);
     return worker;
   }

@@ -3,8 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import type { Log } from '../../base/log.ts';
+import { isRevoked, withRevocation } from './entries.ts';
 import type { HostState } from './messages.ts';
-import { isRevoked, type Replica, withRevocation } from './replica.ts';
+import type { Replica } from './replica.ts';
 import { type Store, StoreAway } from './store.ts';
 
 type FollowerStatus = Pick<HostState, 'awayReason' | 'needsOperator' | 'fullReads' | 'missedBells'>;

@@ -5,6 +5,7 @@ import { crypto } from '../../base/builtins.ts';
 import { createLog } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isLoopback, type StoreAddress } from '../../base/store-address.ts';
+import { FILLING_BYTES, MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { refuseRegistration } from '../../callers/credentials/write/changes.ts';
 import { loadPostgres } from './connection.ts';
 import { createFollower } from './follower.ts';
@@ -48,6 +49,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   /** When each chore is due next, by `performance.now()`. */
   const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
   let machines = 1;
+  let isFilling = false;
   /** The message of the chores' last failure, which is not logged again; empty after a success. */
   let lastChoreFailure = '';
   const follower = createFollower({
@@ -57,6 +59,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     onPublished: () => send({ kind: 'files-changed' }),
     onLook() {
       sendState();
+      logIfFilling();
       void doChores();
     },
   });
@@ -65,8 +68,15 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     log.warn('store-unencrypted', { effect: 'who reads the network reads hashes of keys, and may change rows' });
 
   function sendState(): void {
-    const state = { ...follower.status(), hasTable: replica.hasTable(), age: replica.age(), machines };
+    const size = { tableBytes: replica.bytes(), tableLimit: MAX_BYTES };
+    const state = { ...follower.status(), ...size, hasTable: replica.hasTable(), age: replica.age(), machines };
     send({ kind: 'state', state });
+  }
+
+  function logIfFilling(): void {
+    const [bytes, wasFilling] = [replica.bytes(), isFilling];
+    isFilling = bytes > FILLING_BYTES;
+    if (isFilling && !wasFilling) log.warn('store-table-fills', { bytes, limit: MAX_BYTES });
   }
 
   /** Does the periodic work that is due. Called after each look, which is a query for changes. */

@@ -42,6 +42,9 @@ export interface HostState {
   readonly age: number | null;
   /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
+  readonly tableBytes: number;
+  /** The bytes beyond which the store takes no new row. */
+  readonly tableLimit: number;
   /** How often all rows were read, and not only the changes, since the start of the store-host. */
   readonly fullReads: number;
   /** How often changes came that no notification of the store had announced, since the start of the store-host. */

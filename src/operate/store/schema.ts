@@ -51,7 +51,21 @@ insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on confl
  */
 const VERSION_COLUMNS = `h.v::text as head, h.history::text as history,
   substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
-const ENTRY_COLUMNS = 'e.name, e.v::text as v, e.value';
+
+/** Bytes of the longest value that is read. A longer one could not arrive within the time limit of a query. */
+export const MAX_VALUE_BYTES = 64 * 1024;
+/** A value that is too long is read as the empty text, which is no valid row. */
+const ENTRY_COLUMNS = `e.name, e.v::text as v,
+  case when octet_length(e.value) > ${MAX_VALUE_BYTES} then '' else e.value end as value`;
+
+/** Bytes that a row needs in the table beside its text: a comma, the end of its line, and the time of a revocation. */
+export const ROW_ROOM = 50;
+/** Counts the rows of a space, and the bytes of its table. Parameter: $1 is the space. */
+export const MEASURE = `select ${VERSION_COLUMNS}, count(e.value)::int as rows,
+    coalesce(sum(case when octet_length(e.value) > ${MAX_VALUE_BYTES} then 0 else octet_length(e.value) end
+      + ${ROW_ROOM}), 0)::float8 as bytes
+  from gatefold.head h left join gatefold.entry e on e.space = h.space and e.value is not null
+  where h.space = $1::text group by h.space`;
 
 /** Reads all entries of a space, as they are at one moment. Parameter: $1 is the space. */
 export const READ = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h

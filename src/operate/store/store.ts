@@ -28,7 +28,8 @@ export interface Change {
   readonly name: string;
   /** The version that the entry must have for this change; empty when the entry must not exist. */
   readonly expectedVersion: string;
-  readonly value: string;
+  /** Undefined to remove the entry. */
+  readonly value: string | undefined;
 }
 
 /** Each method but `close` can throw StoreAway. */
@@ -45,7 +46,8 @@ export interface Store {
    *
    * @param spaceVersion the version that the space must have; undefined when any version is accepted
    * @returns false when an entry or the space has another version than expected, so that nothing was written
-   * @throws StoreAway when the changes may have been written or not
+   * @throws StoreAway when the changes may have been written or not; another Error when a row or the table would be too
+   *   large. A revocation is never too large
    */
   write(space: Space, changes: readonly Change[], id: string, spaceVersion?: string): Promise<boolean>;
   /**

@@ -1,15 +1,17 @@
 // The store-host of a machine, in this process, on a real PostgreSQL.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { parseSettings } from '../../../src/base/config.ts';
-import { createRow } from '../../../src/callers/credentials/write/changes.ts';
+import { MAX_BYTES, readTable } from '../../../src/callers/credentials/table/live-table.ts';
+import { createRow, revokeRow } from '../../../src/callers/credentials/write/changes.ts';
 import { type HostOptions, startHost } from '../../../src/operate/store/host.ts';
 import type { Answer, FromHost, HostState, Request } from '../../../src/operate/store/messages.ts';
 import { createSeal } from '../../../src/operate/store/seal.ts';
 import { SESSION_KEY } from '../../../src/operate/store/session-key.ts';
+import { updateRows } from '../../../src/operate/store/update.ts';
 import { noPostgres, startStore } from '../../support/store-bench.ts';
 import { until } from '../../support/store-machines.ts';
 
@@ -134,6 +136,65 @@ describe('a store-host', { skip: noPostgres }, () => {
       again.events.includes('store-revocation-restored'),
     );
   });
+
+  it('quarantines a value that is no row by name, keeps other rows live, and starts with it', async (test) => {
+    const { url, store } = await startStore(test);
+    const values: Record<string, string> = {
+      text: 'oops',
+      empty: '',
+      torn: '{"id":"x"',
+      two: '{},{}',
+      closing: '{}],"production":[{}',
+      large: JSON.stringify({ id: 'large', note: 'x'.repeat(70_000_000) }),
+      deep: `{"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
+    };
+    const first = await openHost(test, url);
+    const row = newRow('good');
+    await first.call(register('good', row));
+    for (const [name, value] of Object.entries(values))
+      await store.query(
+        `with h as (update gatefold.head set v = v + 1 where space = 'keys' returning v)
+          insert into gatefold.entry select 'keys', '${name}', v, 0, v, '${value}', 'x' from h`,
+        60_000,
+      );
+    const hosts = [first, await openHost(test, url, { data: first.data }), await openHost(test, url)];
+    await updateRows(store, [row.id], (table) => revokeRow(table, row.id, Date.now()));
+    for (const host of hosts) {
+      await host.call({ kind: 'look' });
+      assert.ok(host.rows().get(row.id)?.revoked_at);
+      const { rows, quarantined } = readTable(join(host.data, 'production.json'));
+      assert.deepEqual([...rows.keys()], [row.id]);
+      assert.deepEqual(
+        quarantined.map(({ id, reason }) => [id, reason.startsWith('its value in the store is not JSON')]),
+        Object.keys(values).map((name) => [name, true]),
+      );
+    }
+    // A revocation mends such a row: it is a row again, and revoked.
+    await updateRows(store, ['torn'], (table) => revokeRow(table, 'torn', Date.now()));
+    assert.match(String((await store.read('keys', ['torn'])).entries.get('torn')?.value), /"revoked_at"/);
+  });
+
+  for (const [name, damage] of Object.entries({
+    'too large': (path: string) => truncateSync(path, MAX_BYTES + 1),
+    torn: (path: string) => truncateSync(path, 40),
+    empty: (path: string) => truncateSync(path, 0),
+  }))
+    it(`makes a copy that is ${name} again at the start, and keeps the old file`, async (test) => {
+      const { url } = await startStore(test);
+      const first = await openHost(test, url);
+      const row = newRow('good');
+      await first.call(register('good', row));
+      await first.close();
+      damage(join(first.data, 'production.json'));
+      // A torn copy is known by its beginning, too: a backup can lack the file with the proof.
+      if (name === 'torn') rmSync(join(first.data, '.store-proof'));
+      const host = await openHost(test, url, { data: first.data });
+      assert.equal(host.state().hasTable, false);
+      await host.call({ kind: 'look' });
+      assert.ok(host.rows().has(row.id));
+      assert.ok(host.events.includes('store-copy-unreadable'));
+      assert.ok(existsSync(join(first.data, 'production.json.unreadable')));
+    });
 
   it('keeps a lost revocation while the store refuses writes', async (test) => {
     const { url, store } = await startStore(test);

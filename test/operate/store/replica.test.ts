@@ -60,3 +60,29 @@ it('the replica has no age until its rows are complete', (test) => {
   replica.markComplete();
   assert.ok((openReplica(folder, createMemoryLog().log).age() ?? Number.POSITIVE_INFINITY) < 60_000);
 });
+
+it('the replica leaves the newest rows out of a file that would be too large, and keeps revocations live', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const { log, lines } = createMemoryLog();
+  const replica = openReplica(folder, log, 600);
+  const row = (id: string, more = {}) => JSON.stringify({ id, note: 'x'.repeat(100), ...more });
+  const entries = new Map(['a', 'b', 'c', 'd'].map((id) => [id, { version: '1', value: row(id) }]));
+  replica.replaceAll({ version: 'h/1/9', entries });
+  replica.publish();
+  replica.apply({ version: 'h/1/10', changes: [['a', row('a', { revoked_at: TIME })]], isComplete: true });
+  replica.publish();
+  const { production } = JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8'));
+  assert.deepEqual(
+    production.map(({ id, revoked_at }: Record<string, unknown>) => [id, revoked_at]),
+    [
+      ['a', TIME],
+      ['b', undefined],
+      ['c', undefined],
+    ],
+  );
+  const fullLines = lines.filter(({ event }) => event === 'store-table-full');
+  assert.deepEqual(
+    fullLines.map(({ rows_left_out }) => rows_left_out),
+    [1],
+  );
+});

@@ -110,6 +110,33 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(seen.at(-1), 100);
   });
 
+  it('refuses a row or a table that is too large, and never a revocation or a removal', async (test) => {
+    const { store: roomy, url } = await startStore(test);
+    const store = openStore(test, url, { maxBytes: 2000 });
+    const large = row('large', { note: 'x'.repeat(70_000) });
+    await assert.rejects(
+      roomy.write('keys', [{ name: 'large', expectedVersion: '', value: large }], 'large'),
+      /^Error: The row large has \d+ bytes, and the limit is 65536$/,
+    );
+    const ids = Array.from({ length: 30 }, (_, index) => `id${index}`);
+    const full = /^Error: The table of the store is full: 2000 bytes\..*prune/;
+    const fill = async () => {
+      for (const id of ids) await store.write('keys', [add(id)], id);
+    };
+    await assert.rejects(fill, full);
+    const { entries } = await store.read('keys');
+    assert.ok(entries.size > 10 && entries.size < 30, `${entries.size} rows`);
+    await assert.rejects(store.write('keys', ids.slice(-5).map(add), 'import'), full);
+    for (const id of entries.keys())
+      await updateRows(store, [id], ({ change }) => change(0, { revoked_at: '2026-01-01T00:00:00.000Z' }));
+    assert.equal((await store.measure()).rows, entries.size);
+    await updateRows(store, undefined, ({ rows, remove }) => {
+      for (const index of rows.keys()) remove(index);
+    });
+    assert.equal((await store.measure()).rows, 0);
+    assert.equal(await store.write('keys', [add('new')], 'new'), true);
+  });
+
   it('returns many changes in pages without losing a change', async (test) => {
     const { store } = await startStore(test);
     const { version } = await store.read('keys');

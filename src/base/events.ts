@@ -164,6 +164,7 @@ export interface LogEvents {
     'stop-forced': { signal: string };
     /** The bell is the notification of the database about a change of the store. */
     'store-bell-missing': { effect: string };
+    'store-clock-differs': { store_seconds_ahead: number; effect: string };
     'store-copy-unreadable': { reason: string; file: string; effect: string };
     'store-history-changed': { rows: number };
     'store-refused': { reason: string };

@@ -226,6 +226,9 @@ export const METRICS: readonly MetricRow[] = [
   gauge('gatefold_store_table_limit_bytes', 'Bytes beyond which the store takes no new row', (service) =>
     storeSample(service, ({ state }) => state.tableLimit),
   ),
+  gauge('gatefold_store_clock_offset_seconds', 'Seconds by which the clock of the store is ahead', (service) =>
+    storeSample(service, ({ state }) => state.secondsAhead),
+  ),
   gauge('gatefold_machines', 'Machines that have reported lately', (service) =>
     storeSample(service, ({ state }) => state.machines),
   ),

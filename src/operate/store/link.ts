@@ -62,7 +62,7 @@ const MAX_ERROR_LENGTH = 2000;
 
 const INITIAL_STATE: HostState = {
   ...{ awayReason: 'the store-host starts', needsOperator: false, hasTable: false, age: null },
-  ...{ machines: 1, tableBytes: 0, tableLimit: MAX_BYTES, fullReads: 0, missedBells: 0 },
+  ...{ machines: 1, tableBytes: 0, tableLimit: MAX_BYTES, secondsAhead: 0, fullReads: 0, missedBells: 0 },
 };
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {

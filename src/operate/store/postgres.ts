@@ -9,9 +9,18 @@ import { isRevoked, usableRow } from './entries.ts';
 import * as sql from './schema.ts';
 import { type Change, type Space, type Store, StoreAway } from './store.ts';
 
+export interface MachineReport {
+  /** The number of machines that have reported within 15 s, this one included. */
+  readonly machines: number;
+  /** The seconds by which the clock of the store is ahead of the clock here; negative when it is behind. */
+  readonly secondsAhead: number;
+  /** The seconds by which `secondsAhead` can be wrong. */
+  readonly uncertainty: number;
+}
+
 export interface PostgresStore extends Store {
-  /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
-  reportMachine(): Promise<number>;
+  /** Reports that this machine is alive. */
+  reportMachine(): Promise<MachineReport>;
   sweepRates(): Promise<void>;
   /** Counts the rows of the table, and its bytes, without reading it. */
   measure(): Promise<{ readonly version: string; readonly rows: number; readonly bytes: number }>;
@@ -24,6 +33,7 @@ export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'lo
   readonly onBell?: () => void;
   /** The bound of the table. */
   readonly maxBytes?: number;
+  readonly machineId?: string;
 }
 
 /** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
@@ -39,14 +49,8 @@ const MEASURE_INTERVAL = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
-export function createPostgresStore({
-  address,
-  load,
-  name,
-  onBell,
-  maxBytes = MAX_BYTES,
-}: PostgresOptions): PostgresStore {
-  const machineId = crypto().randomUUID();
+export function createPostgresStore(options: PostgresOptions): PostgresStore {
+  const { address, load, name, onBell, maxBytes = MAX_BYTES, machineId = crypto().randomUUID() } = options;
   let connection: Connection | undefined;
   let opening: Promise<Connection> | undefined;
   let connectTimeout = FIRST_CONNECT_TIMEOUT;
@@ -148,15 +152,14 @@ export function createPostgresStore({
       if (start === undefined) return undefined;
       const rows = await run(sql.SINCE, [space, start.number]);
       const current = versionOf(rows);
-      const { origin, number } = parseVersion(current) as Version;
-      // A database that was restored can have a smaller number. It lacks changes that the reader has seen.
-      if (origin !== start.origin || BigInt(number) < BigInt(start.number)) return undefined;
+      if (!isSuccessor(current, version)) return undefined;
       const changes = entriesOf(rows).map(({ name, value }) => {
         return [String(name), value === null ? undefined : toValue(space, name, value)] as const;
       });
       const isComplete = changes.length < sql.MAX_CHANGES;
-      return { version: isComplete ? current : `${origin}/${rows.at(-1)?.v}`, changes, isComplete };
+      return { version: isComplete ? current : `${start.origin}/${rows.at(-1)?.v}`, changes, isComplete };
     },
+    isSuccessor,
     async write(space, changes, id, spaceVersion) {
       if (space === 'keys') await checkRoom(changes);
       const list = changes.map(({ name, expectedVersion, value }, index) => {
@@ -184,8 +187,12 @@ export function createPostgresStore({
       return spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst);
     },
     async reportMachine() {
+      const askedAt = Date.now();
       const [row] = await run(sql.REPORT_MACHINE, [machineId, hostname()]);
-      return Number(row?.machines ?? 1);
+      // The store read its clock about halfway between the question and the answer.
+      const uncertainty = (Date.now() - askedAt) / 2000;
+      const secondsAhead = Number(row?.clock) - askedAt / 1000 - uncertainty;
+      return { machines: Number(row?.machines ?? 1), secondsAhead, uncertainty };
     },
     async sweepRates() {
       await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
@@ -231,9 +238,23 @@ function parseVersion(version: string): Version | undefined {
   return origin === '' ? undefined : { origin, number };
 }
 
+function isSuccessor(version: string, earlier: string): boolean {
+  const [later, before] = [parseVersion(version), parseVersion(earlier)];
+  if (later === undefined || before === undefined) return false;
+  // A database that was restored can have a smaller number. It lacks changes that the reader has seen.
+  return later.origin === before.origin && BigInt(later.number) >= BigInt(before.number);
+}
+
 function versionOf(rows: readonly Row[]): string {
   const [row] = rows;
   if (row === undefined) throw new StoreAway('it is not prepared. Run: gatefold store init', { needsOperator: true });
+  // A store that was prepared before there was a row `version` has the first schema.
+  const schema = Number(row.schema ?? 1);
+  if (schema > sql.SCHEMA_VERSION)
+    throw new StoreAway(
+      `it was prepared by a newer Gatefold: its schema is ${schema}, and this one knows ${sql.SCHEMA_VERSION}`,
+      { needsOperator: true },
+    );
   return `${row.history}/${row.timeline}/${row.head}`;
 }
 

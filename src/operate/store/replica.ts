@@ -35,9 +35,10 @@ export interface Replica {
   /**
    * Replaces all rows by the rows of the store.
    *
+   * @param isSuccessor whether the snapshot has every change that this machine has seen
    * @throws Error when the file has rows of its own that the store lacks
    */
-  replaceAll(snapshot: Snapshot): void;
+  replaceAll(snapshot: Snapshot, isSuccessor: boolean): void;
   apply(changes: Changes): void;
   /** The revocations that the store has lost: the time of each by the name of the row. */
   lostRevocations(): ReadonlyMap<string, unknown>;
@@ -156,14 +157,14 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
     version: () => version,
     hasTable: () => version !== undefined || hasFile,
     rows: () => rows,
-    replaceAll({ version: next, entries }) {
+    replaceAll({ version: next, entries }, isSuccessor) {
       // Without a version, the rows are from the time before this machine used the store.
       const missingCount = version === undefined ? [...rows.keys()].filter((name) => !entries.has(name)).length : 0;
       if (missingCount > 0)
         throw new Error(
           `${path} has ${missingCount} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
         );
-      if (version !== undefined) keepLostRevocations(entries);
+      if (!isSuccessor) keepLostRevocations(entries);
       rows = new Map();
       bytes = 0;
       for (const [name, { value }] of entries) setRow(name, value);
@@ -206,7 +207,8 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
   };
 }
 
-function proofPathOf(dataDir: string): string {
+/** The file whose time says when the rows were last complete. machine.ts keeps its text. */
+export function proofPathOf(dataDir: string): string {
   return join(dataDir, '.store-proof');
 }
 

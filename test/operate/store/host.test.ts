@@ -1,9 +1,10 @@
 // The store-host of a machine, in this process, on a real PostgreSQL.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import postgresPackage from 'postgres';
 import { parseSettings } from '../../../src/base/config.ts';
 import { MAX_BYTES, readTable } from '../../../src/callers/credentials/table/live-table.ts';
 import { createRow, revokeRow } from '../../../src/callers/credentials/write/changes.ts';
@@ -12,7 +13,8 @@ import type { Answer, FromHost, HostState, Request } from '../../../src/operate/
 import { createSeal } from '../../../src/operate/store/seal.ts';
 import { SESSION_KEY } from '../../../src/operate/store/session-key.ts';
 import { updateRows } from '../../../src/operate/store/update.ts';
-import { noPostgres, startStore } from '../../support/store-bench.ts';
+import { noPgBouncer, startPgBouncer } from '../../support/pgbouncer.ts';
+import { noPostgres, openStore, startStore } from '../../support/store-bench.ts';
 import { until } from '../../support/store-machines.ts';
 
 const OWNER = { issuer: 'https://issuer.example', subject: 'somebody' };
@@ -135,6 +137,93 @@ describe('a store-host', { skip: noPostgres }, () => {
     await until('the store-host logs store-revocation-restored', () =>
       again.events.includes('store-revocation-restored'),
     );
+  });
+
+  for (const mode of ['transaction', 'session'] as const)
+    it(`works through PgBouncer in ${mode} mode`, { skip: noPgBouncer }, async (test) => {
+      const { url, store } = await startStore(test);
+      const clients = 6;
+      // In transaction mode, all clients share two connections. In session mode, each needs its own.
+      const pooler = await startPgBouncer(test, url, mode, mode === 'transaction' ? 2 : clients);
+      const hosts = [await openHost(test, pooler), await openHost(test, pooler)];
+      const stores = Array.from({ length: clients - hosts.length }, () => openStore(test, pooler));
+      const work = stores.map(async (each, index) => {
+        for (let round = 0; round < 60; round++) {
+          const { version } = await each.read('keys', [`${round} ${index - 1}`]);
+          const change = { name: `${round} ${index}`, expectedVersion: '', value: '{}' };
+          assert.ok(await each.write('keys', [change], `${round} ${index}`));
+          assert.ok((await each.since('keys', version))?.changes.some(([name]) => name === change.name));
+          await each.spend([[`a ${index}`, 1, 10, 3600, 10]]);
+          await each.reportMachine();
+        }
+      });
+      for (const [index, host] of hosts.entries())
+        assert.equal((await host.call(register(`of ${index}`))).error, undefined);
+      await Promise.all(work);
+      for (const host of hosts) {
+        await host.call({ kind: 'look' });
+        assert.equal(readTable(join(host.data, 'production.json')).rows.size, hosts.length);
+        assert.ok(!host.events.includes('store-away') && !host.events.includes('store-refused'), String(host.events));
+      }
+      assert.equal((await store.read('keys')).entries.size, hosts.length + stores.length * 60);
+    });
+
+  it('keeps the id of the machine and the number of machines over a restart', async (test) => {
+    const { url, store } = await startStore(test);
+    const first = await openHost(test, url);
+    const other = await openHost(test, url);
+    await until('both machines are counted', () => first.state().machines === 2 || other.state().machines === 2);
+    const counted = first.state().machines === 2 ? first : other;
+    await counted.close();
+    const idsOf = async () => (await store.query('select id from gatefold.machine order by id')).map(({ id }) => id);
+    const ids = await idsOf();
+    await store.query('alter table gatefold.head rename to away');
+    const again = await openHost(test, url, { data: counted.data });
+    assert.equal(again.state().machines, 2);
+    await until('the store is away', () => again.events.includes('store-away'));
+    assert.equal(again.state().machines, 2);
+    await store.query('alter table gatefold.away rename to head');
+    await again.call({ kind: 'look' });
+    await until('the machine has reported again', async () => again.state().machines === 2);
+    assert.deepEqual(await idsOf(), ids);
+    // A copy of the data folder on another machine must not count as the same machine.
+    const proof = join(counted.data, '.store-proof');
+    writeFileSync(proof, readFileSync(proof, 'utf8').replace(hostname(), 'another'));
+    await again.close();
+    await openHost(test, url, { data: counted.data });
+    await until('a new machine has reported', async () => (await idsOf()).length === 3);
+  });
+
+  it('reports a clock that is more than 5 s off', async (test) => {
+    const { url } = await startStore(test);
+    const { now } = Date;
+    test.mock.method(Date, 'now', () => now() - 60_000);
+    const host = await openHost(test, url);
+    await until('the difference is known', () => Math.round(host.state().secondsAhead) === 60);
+    assert.ok(host.events.includes('store-clock-differs'));
+    test.mock.restoreAll();
+    const other = await openHost(test, url);
+    await until('the difference is known', () => other.events.includes('store-back') || other.state().machines === 2);
+    assert.ok(!other.events.includes('store-clock-differs'));
+  });
+
+  it('reads all rows after a query for changes that timed out', async (test) => {
+    const { url, store } = await startStore(test);
+    const host = await openHost(test, url);
+    await host.call(register('first'));
+    const reads = host.state().fullReads;
+    const locker = postgresPackage(url, { max: 1, onnotice() {} });
+    test.after(() => locker.end({ timeout: 0 }));
+    await locker.unsafe('begin; lock table gatefold.entry in access exclusive mode');
+    await until('the query has timed out', () => host.events.includes('store-away'));
+    await locker.unsafe('commit');
+    await until('the store is back', () => host.events.includes('store-back'));
+    assert.equal(host.state().fullReads, reads + 1);
+    assert.deepEqual(
+      host.events.filter((event) => ['store-history-changed', 'store-rows-missing'].includes(event)),
+      [],
+    );
+    await store.read('keys');
   });
 
   it('quarantines a value that is no row by name, keeps other rows live, and starts with it', async (test) => {

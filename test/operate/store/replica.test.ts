@@ -47,7 +47,7 @@ it('the replica writes a revocation on this machine to the file when no row has 
 it('the replica removes a row and its lost revocation when the store removes the row', (test) => {
   const folder = makeFolder(test, REVOKED);
   const replica = openReplica(folder, createMemoryLog().log);
-  replica.replaceAll({ version: 'new/1/1', entries: new Map([['a', { version: '1', value: LIVE }]]) });
+  replica.replaceAll({ version: 'new/1/1', entries: new Map([['a', { version: '1', value: LIVE }]]) }, false);
   assert.deepEqual([...replica.lostRevocations()], [['a', TIME]]);
   replica.apply({ version: 'new/1/2', changes: [['a', undefined]], isComplete: true });
   assert.deepEqual([replica.lostRevocations().size, replica.rows().size], [0, 0]);
@@ -67,7 +67,7 @@ it('the replica leaves the newest rows out of a file that would be too large, an
   const replica = openReplica(folder, log, 600);
   const row = (id: string, more = {}) => JSON.stringify({ id, note: 'x'.repeat(100), ...more });
   const entries = new Map(['a', 'b', 'c', 'd'].map((id) => [id, { version: '1', value: row(id) }]));
-  replica.replaceAll({ version: 'h/1/9', entries });
+  replica.replaceAll({ version: 'h/1/9', entries }, true);
   replica.publish();
   replica.apply({ version: 'h/1/10', changes: [['a', row('a', { revoked_at: TIME })]], isComplete: true });
   replica.publish();

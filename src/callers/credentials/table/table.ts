@@ -167,6 +167,7 @@ export function literalKey(bytes: Buffer): string {
 
 function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
   if (!isObject(raw)) throw new InvalidRow('it is not an object');
+  if (typeof raw.unusable === 'string') throw new InvalidRow(raw.unusable.slice(0, 200));
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);

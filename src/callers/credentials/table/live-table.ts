@@ -11,7 +11,7 @@ import type { Log } from '../../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
 
-/** Some 250,000 rows. Each worker keeps the table in memory. */
+/** Some 250,000 rows. Each worker keeps the text in memory. */
 export const MAX_BYTES = 64 * 1024 * 1024;
 /** Milliseconds between two polls. A change is live, and a mistake reported, within a second. */
 const POLL_MS = 250;

@@ -11,7 +11,7 @@ import type { Log } from '../../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
 
-/** Some two million rows. The longest string of Node has 24 bytes less. */
+/** Some two million rows. Each worker keeps the text in memory. The longest string of Node has 24 bytes less. */
 export const MAX_BYTES = 512 * 1024 * 1024;
 /** Commands and the log warn of a larger table. */
 export const FILLING_BYTES = Math.floor(0.7 * MAX_BYTES);

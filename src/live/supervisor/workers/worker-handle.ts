@@ -219,7 +219,7 @@ export class WorkerProcess {
     this.#limitTimer = setTimeout(() => this.kill(`${failure} within ${limit / 1000} s`), limit);
   }
 
-  // What the worker reports.
+  // Reports of the worker.
 
   #receive(message: FromWorker): void {
     // Any message shows that the worker is alive. While it loads, it often starts the next file before it answers a

@@ -80,6 +80,12 @@ export interface ErrorDetail {
   /** JSON pointer (RFC 6901) to the wrong value. An empty pointer means the whole data. */
   readonly pointer: string;
   readonly message: string;
+  /** The part of the request that has the value. */
+  readonly in?: 'body' | 'query' | 'path';
+  /** The code of the mistake, such as `minLength`. docs/ERRORS.md has the codes of the service itself. */
+  readonly code?: string;
+  /** The values in the message: `{ limit: 3 }`. */
+  readonly params?: Readonly<Record<string, unknown>>;
   readonly [more: string]: unknown;
 }
 

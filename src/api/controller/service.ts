@@ -51,7 +51,7 @@ export interface AccessParamsOf<User> extends AccessParams {
 }
 
 /** An answer with a status of 400 or more, before its body is made. */
-export interface Refusal {
+export interface Refusal<User = unknown> {
   readonly status: number;
   /** A code of docs/ERRORS.md, or the code of the `HttpError` that was thrown. */
   readonly code: string;
@@ -69,6 +69,10 @@ export interface Refusal {
   readonly verb?: string;
   /** The value that was thrown. The field is not enumerable, so that `{ ...refusal }` does not send it. */
   readonly cause?: unknown;
+  /** The request with its headers; undefined for bytes that are no request. Not enumerable, like `cause`. */
+  readonly request?: IncomingMessage;
+  /** The user whom `authenticate` has found; undefined when there is none. Not enumerable, like `cause`. */
+  readonly user?: User;
 }
 
 export interface CorsOptions {
@@ -118,7 +122,7 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
    */
   readonly around?: (next: Next, params: ControllerParams<{ readonly user?: User }>) => unknown;
   /** Makes the body of each answer with a status of 400 or more. The function must be synchronous. */
-  readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
+  readonly formatError?: (refusal: Refusal<User>) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;
   /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
   readonly securitySchemes?: Readonly<Record<string, SecurityScheme>>;

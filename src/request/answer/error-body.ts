@@ -2,7 +2,7 @@
 // failure is logged and the answer has the usual envelope.
 
 import type { ReplyHeaders } from '../../api/controller/reply.ts';
-import { isErrorReply, type Refusal, type ServiceOptions } from '../../api/controller/service.ts';
+import { isErrorReply, type Refusal, type ServiceOptions, type ServiceUser } from '../../api/controller/service.ts';
 import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { HttpError } from '../../base/errors.ts';
@@ -47,15 +47,29 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
   };
 }
 
-function refusalOf(error: HttpError, requestId: string, exchange: Exchange | undefined, thrown: unknown): Refusal {
+function refusalOf(
+  error: HttpError,
+  requestId: string,
+  exchange: Exchange | undefined,
+  thrown: unknown,
+): Refusal<ServiceUser> {
   const { status, code, message, details } = error;
   const errors = details !== undefined && { errors: details };
   const refusal = { status, code, message, requestId, ...errors, ...(exchange && requestFactsOf(exchange)) };
-  // `cause` is not enumerable, so JSON.stringify(refusal) does not send it.
-  return Object.defineProperty(refusal, 'cause', { value: thrown });
+  // Fields that are not enumerable are not sent by JSON.stringify(refusal).
+  return Object.defineProperties(refusal, {
+    cause: { value: thrown },
+    request: { value: exchange?.request },
+    user: { value: exchange?.caller.user },
+  });
 }
 
-function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Partial<Refusal> {
+function requestFactsOf({
+  groupInUrl,
+  operation,
+  request,
+  verb,
+}: Exchange): Pick<Refusal, 'page' | 'method' | 'path' | 'verb'> {
   return {
     ...(groupInUrl !== '' && { page: groupInUrl }),
     ...(operation !== '' && { method: operation }),

@@ -2,6 +2,7 @@
 // `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
+import { isErrorStatus } from '../../base/values.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';
 import type { Access } from './operations.ts';
 import type { ReplyHeaders } from './reply.ts';
@@ -150,7 +151,7 @@ export class ErrorReply<Body = unknown> {
    * @throws TypeError for another status
    */
   constructor(status: number, body: Body, headers?: ReplyHeaders) {
-    if (!Number.isInteger(status) || status < 400 || status > 599)
+    if (!isErrorStatus(status))
       throw new TypeError(`ErrorReply: the status is ${status}, it must be a whole number from 400 to 599`);
     this.status = status;
     this.body = body;

@@ -2,6 +2,7 @@
 // `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
+import { isErrorStatus } from '../../base/values.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import type { HeaderSetters } from './answer-headers.ts';
 import type { Access } from './operations.ts';
@@ -166,7 +167,7 @@ export class ErrorReply<Body = unknown> {
    * @throws TypeError for another status
    */
   constructor(status: number, body: Body, headers?: ReplyHeaders) {
-    if (!Number.isInteger(status) || status < 400 || status > 599)
+    if (!isErrorStatus(status))
       throw new TypeError(`ErrorReply: the status is ${status}, it must be a whole number from 400 to 599`);
     this.status = status;
     this.body = body;

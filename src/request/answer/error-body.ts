@@ -8,7 +8,7 @@ import { JSON_TYPE } from '../../base/envelope.ts';
 import type { HttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
-import { isThenable } from '../../base/values.ts';
+import { isErrorStatus, isThenable } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
 
 export interface ErrorBody {
@@ -86,7 +86,7 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   }
   const reply = isErrorReply(result) ? result : undefined;
   const status = reply?.status ?? usualStatus;
-  if (!Number.isInteger(status) || status < 400 || status > 599) throw new TypeError(`the status is ${status}`);
+  if (!isErrorStatus(status)) throw new TypeError(`the status is ${status}`);
   const body = reply === undefined ? result : reply.body;
   if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');
   const replyHeaders = Object.entries(reply?.headers ?? {});

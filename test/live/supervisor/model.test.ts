@@ -231,6 +231,8 @@ class Run {
 
   /** Checks that a file which has been corrected serves at once, if nothing else keeps the folder from serving. */
   serves(name: string): void {
+    // A load that is under way decides later.
+    if (this.service.workers.some(({ state }) => state === 'loading')) return;
     const { rejected } = this.service.supervisor.status();
     const isKnown = this.table().has(name) && this.world.loads(name) && !this.service.made.forkError;
     if (isKnown && this.world.changed() === undefined && rejected === undefined)

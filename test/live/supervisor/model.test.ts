@@ -15,7 +15,8 @@ import { createFakeService, type FakeWorker, type Load } from '../../support/fak
 import { createFolder, write } from '../../support/folder.ts';
 
 type Kind = 'good' | 'slow' | 'broken' | 'deadly' | 'hanging';
-const NAMES = ['A', 'B', 'C'] as const;
+/** At the start, A and B load, the database of C is down, and D is not there yet. */
+const NAMES = ['A', 'B', 'C', 'D'] as const;
 const WORKERS = 2;
 /** Milliseconds of the longest pause: thirty times an import that hangs. */
 const LONGEST_PAUSE = 300_000;
@@ -54,7 +55,7 @@ class World {
 
   constructor(dir: string) {
     this.dir = dir;
-    for (const name of [SERVICE, ...NAMES]) this.put(name, 'good');
+    for (const name of [SERVICE, 'A', 'B', 'C']) this.put(name, 'good');
     this.down.add('C');
   }
 
@@ -230,6 +231,8 @@ class Run {
 
   /** Checks that a file which has been corrected serves at once, if nothing else keeps the folder from serving. */
   serves(name: string): void {
+    // A load that is under way decides later.
+    if (this.service.workers.some(({ state }) => state === 'loading')) return;
     const { rejected } = this.service.supervisor.status();
     const isKnown = this.table().has(name) && this.world.loads(name) && !this.service.made.forkError;
     if (isKnown && this.world.changed() === undefined && rejected === undefined)
@@ -379,10 +382,20 @@ const commands = fc.commands(
     ),
     name.map(
       (n) =>
+        new Command(`add ${n} beside a broken edit of A, and request it`, async (run) => {
+          run.world.put('A', 'broken');
+          await run.settle();
+          if (!run.world.files.has(n)) run.world.put(n, 'good');
+          run.request(n);
+        }),
+    ),
+    name.map(
+      (n) =>
         new Command(`worker 0 dies before the edit of ${n} is seen`, async (run) => {
           run.world.put(n, 'good');
           run.die(0);
           await run.service.settled();
+          run.check();
         }),
     ),
     name.map(

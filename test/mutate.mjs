@@ -180,12 +180,15 @@ function runQuietly(cwd, ...words) {
 }
 
 /**
- * Returns the name of the first test that fails: of the file's room, or else of all that reach the file. The test must
- * fail a second time, because on a busy machine a test may fail by chance.
+ * Returns the name of the first test that fails, the nearest first: those of the file's folder or that import the file,
+ * those of its room, and all that reach it. The test must fail a second time, because on a busy machine a test may fail
+ * by chance.
  */
 async function findFailure(/** @type {string} */ cwd, /** @type {string} */ file, /** @type {string} */ tmp) {
   const { room, direct, far } = testsOf(cwd, file);
-  for (let tests of [[...room, ...direct], far]) {
+  const folder = dirname(file).replace('src/', 'test/');
+  const near = room.filter((test) => dirname(test) === folder);
+  for (let tests of [[...direct, ...near], room.filter((test) => !near.includes(test)), far]) {
     while (tests.length > 0) {
       const failure = await runTests(cwd, tests, tmp);
       if (failure === undefined) break;

@@ -1,9 +1,11 @@
 // The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
 // Its values are what operations throw and return, and `defineService`. The entry loads nothing of the server.
 import type { IncomingMessage } from 'node:http';
+import type { HeaderSetters } from './controller/answer-headers.ts';
 import type { Trace } from './controller/trace.ts';
 
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/errors.ts';
+export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type {
@@ -21,6 +23,7 @@ export {
   type CorsOptions,
   defineService,
   ErrorReply,
+  type Next,
   type Refusal,
   type SecurityScheme,
   type Service,
@@ -68,7 +71,7 @@ export interface ParamsShape {
  * The second argument of every operation. The fields before `path` are enumerable and JSON-safe. `path` and the fields
  * after it are not enumerable, so a result that contains the params does not send them.
  */
-export interface ControllerParams<Shape extends ParamsShape = object> {
+export interface ControllerParams<Shape extends ParamsShape = object> extends HeaderSetters {
   /** The handler group as the URL names it: `user` for `/api/user`. */
   readonly page: string;
   /** The operation that was called: `index`, `created`, `GET {id}`, … */

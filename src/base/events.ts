@@ -107,7 +107,6 @@ export interface LogEvents {
     'launcher-exited': { launcher: number };
     'operation-info': MessageFacts;
     'operations-port-opened': { host: string; port: number };
-    'probe-worker-exited': ExitFacts;
     /** request/access-log.ts builds the text of this line itself, for speed, because each request has such a line. */
     request: RequestFacts & {
       method: string;
@@ -127,6 +126,7 @@ export interface LogEvents {
     'trace-export-restored': { spans_dropped: number };
     'traces-disabled': { reason: string };
     'traces-on': { endpoint: string; sampler: string };
+    'trial-worker-exited': ExitFacts;
     'worker-replaced': { generation: number; workers: readonly Pid[] };
   };
 

@@ -84,7 +84,7 @@ function describeThrown({ error, error_name, stack }: LogFields, options: Pretty
   return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? ''), options)];
 }
 
-/** Returns the text of a field. A controller may log an object as any field. */
+/** Returns the text of a field: a controller may log any value under any name. */
 function textOf(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
@@ -93,7 +93,7 @@ const plainText = (value: unknown): string => plain(textOf(value));
 
 const textLines = (text: string): string[] => text.split('\n').map(plain);
 
-/** Maximum places of a stack that are shown if none is in the author's code. */
+/** How many places of a stack are shown when all are in Node and in packages. */
 const MAX_FOREIGN_PLACES = 3;
 
 /** Lists the places of a stack in the author's code, and counts the other places. */

@@ -6,7 +6,6 @@ import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
 import { isSecure } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
 import { findOtherPackage } from '../live/load/own-package.ts';
-import { forkEarly } from '../live/supervisor/workers/prefork.ts';
 import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
 import type { Announcer } from '../operate/cli/announce.ts';
 import type { Certificates } from '../operate/https/certificates.ts';
@@ -25,14 +24,13 @@ async function run(basics: ProcessBasics): Promise<void> {
   if (otherPackage !== undefined) log.warn('package-version-differs', { ...otherPackage, running: version() });
   if (asksForTraces(process.env)) (await import('../operate/trace/tracing.ts')).announceTracing(process.env, log);
   const output = sink.isShared ? relayOutput(sink) : undefined;
-  const earlyWorkers = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('../live/supervisor/serve.ts');
   const opsServer = await createOpsServer(basics);
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
   const announcer = await createAnnouncer(basics);
   await serve({
-    ...{ settings, earlyWorkers, log, flush: sink.close, output, opsServer, certificates, store, announcer },
+    ...{ settings, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
   });
 }

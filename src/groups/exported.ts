@@ -1,11 +1,15 @@
 // The types that operations.ts and protections.ts share, so that neither imports the other for them.
 import type { ControllerParams } from '../api/controller.ts';
 
-/**
- * The methods `_before` and `_after` of a controller or its parent classes. The methods run before and after each call.
- */
+/** A method `_around`. Its argument `next` calls what the method surrounds: the next `_around`, or the operation. */
+export type Around = (next: () => Promise<unknown>, data: unknown, params: ControllerParams) => unknown;
+
+/** The methods `_before`, `_around` and `_after` of a controller and its parent classes. */
 export interface Guards {
-  readonly before: ((data: unknown, params: ControllerParams) => unknown) | undefined;
+  /** The methods of the class and of all its parents, the parents' first. */
+  readonly before: readonly ((data: unknown, params: ControllerParams) => unknown)[];
+  /** The methods in the order in which they begin: `around` of the service file, those of the parents, of the class. */
+  readonly around: readonly Around[];
   readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
 }
 

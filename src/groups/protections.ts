@@ -1,7 +1,7 @@
-// Finds what protects the operations of a controller: the settings in `static operations`, and the guards `_before` and
-// `_after`, which run before and after each operation. A file does not load when one of these three members has a wrong
-// form, or when the name of another member is nearly one of the three. Otherwise a protection would be lost silently.
-// operation-settings.ts reads the settings.
+// Finds what protects the operations of a controller: the settings in `static operations`, and the guards `_before`,
+// `_around` and `_after`, which run before, around and after each operation. A file does not load when one of these
+// members has a wrong form, or when the name of another member is nearly one of theirs. Otherwise a protection would be
+// lost silently. operation-settings.ts reads the settings.
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { isNear, lettersOf } from '../base/near.ts';
 import { isClass, isPlainFunction } from '../base/values.ts';
@@ -63,13 +63,29 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     if (problem !== undefined) throw new LoadRefusal('INVALID_GUARD', `${prefix}${String(member.key)} ${problem}`);
   }
   for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
-  const [before, after] = ['_before', '_after'].map((guard) => {
+  /** Returns the guards of one name, nearest first. */
+  const guardsOf = (guard: GuardName): unknown[] => {
     const [nearest, ...others] = members.filter(({ name }) => name === guard);
     if (isInstance && nearest?.holderKind === 'field' && others.length > 0)
       throw new LoadRefusal('INVALID_GUARD', `${guard} is a field and a method: keep one of them`);
-    return nearest?.value;
-  }) as [Guards['before'], Guards['after']];
-  return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
+    return nearest === undefined ? [] : [nearest.value, ...others.map(({ value }) => value)];
+  };
+  /** Returns the guards that all run, the parents' first. */
+  const chainOf = (guard: GuardName): unknown[] => {
+    const guards = guardsOf(guard);
+    if (guards.length > 1 && guards.some((method) => callsParent(method, guard)))
+      throw new LoadRefusal('INVALID_GUARD', `${guard} calls super.${guard}, which runs by itself: leave the call out`);
+    return guards.reverse();
+  };
+  const guards = { before: chainOf('_before'), around: chainOf('_around'), after: guardsOf('_after')[0] } as Guards;
+  const hasGuard = guards.before.length > 0 || guards.around.length > 0 || guards.after !== undefined;
+  return { declared, guards: hasGuard ? guards : undefined };
+}
+
+/** Whether the text of a method, without its comments, names the method of the parent. */
+function callsParent(method: unknown, guard: GuardName): boolean {
+  const text = Function.prototype.toString.call(method).replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+  return new RegExp(`\\bsuper\\s*\\??\\.\\s*${guard}\\b`).test(text);
 }
 
 function problemOfSettings(
@@ -104,8 +120,12 @@ function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): s
   return isPlainFunction(value) ? undefined : `is a generator: ${methodCure(guard)}`;
 }
 
-function methodCure(guard: '_before' | '_after'): string {
-  return `write it as a method, ${guard}(${guard === '_before' ? 'data' : 'result'}, params) { … }`;
+/** The guards, with the parameters of each. */
+const GUARDS = { _before: 'data, params', _around: 'next, data, params', _after: 'result, params' } as const;
+type GuardName = keyof typeof GUARDS;
+
+function methodCure(guard: GuardName): string {
+  return `write it as a method, ${guard}(${GUARDS[guard]}) { … }`;
 }
 
 /** Refuses a setting outside of `operations`, and settings in a property whose name is nearly `operations`. */
@@ -128,15 +148,16 @@ function problemOfOther(
 }
 
 /** Matches other names that people give to guards, in lower case and without `_`, `-` and `$`. */
-const GUARD_NAME = /^(before|after)(?:each|all|every|request|operation|action|handler|hook)?$/;
+const GUARD_NAME = /^(before|around|after)(?:each|all|every|request|operation|action|handler|hook)?$/;
 
 /** Returns the guard that an author meant by a name such as `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
-function guardMeantBy(name: string): '_before' | '_after' | undefined {
+function guardMeantBy(name: string): GuardName | undefined {
   const letters = lettersOf(name);
   const [, exact] = GUARD_NAME.exec(letters) ?? [];
-  if (exact !== undefined) return exact === 'before' ? '_before' : '_after';
+  if (exact !== undefined) return `_${exact}` as GuardName;
   if (!name.startsWith('_')) return undefined;
   if (isNear(letters, 'before', 2)) return '_before';
+  if (isNear(letters, 'around', 1) && !/^g?round$/.test(letters)) return '_around';
   // Ordinary helpers have names such as "later", "enter" and "outer", which differ from "after" in two letters. "alter"
   // differs in one letter, but is also an ordinary name.
   return isNear(letters, 'after', 1) && letters !== 'alter' ? '_after' : undefined;
@@ -148,7 +169,7 @@ function guardMeantBy(name: string): '_before' | '_after' | undefined {
  */
 function checkPrivateNames(text: string, cure: string): void {
   for (const [, name = ''] of text.matchAll(
-    /(?:[\n;{}]|\b(?:static|async)\s)\s*#(operations|_?(?:before|after))\s*[=(]/g,
+    /(?:[\n;{}]|\b(?:static|async)\s)\s*#(operations|_?(?:before|around|after))\s*[=(]/g,
   )) {
     if (text.match(new RegExp(`#${name}\\b`, 'g'))?.length !== 1) continue;
     const guard = guardMeantBy(name);

@@ -1,6 +1,7 @@
 // Applies the service file to a group when the group loads. An operation without its own setting `access` gets that of
 // the service file. A group does not load when the service file does not allow one of its operations.
 import { requiresUser } from '../callers/access/access.ts';
+import type { Around } from './exported.ts';
 import { refuseOperation } from './group-contract.ts';
 import { parseRouteName, verbRoutes } from './group-routes.ts';
 import type { Group, Operation } from './operations.ts';
@@ -17,11 +18,18 @@ export function applyService(group: Group, service: LoadedService, file: string)
       const settings = access === operation.settings.access ? operation.settings : { ...operation.settings, access };
       const problem = problemOf(operation, access, service);
       if (problem !== undefined) refuseOperation(group, name, problem, file);
-      return [name, { ...operation, settings: Object.freeze(settings) }];
+      return [name, { ...operation, settings: Object.freeze(settings), guards: withAround(operation.guards, service) }];
     }),
   );
   const strictRoutes = group.strictRoutes ?? (service.strict ? verbRoutes(operations.keys()) : undefined);
   return { ...group, operations, strictRoutes };
+}
+
+/** Adds `around` of the service file, which begins before every `_around` of the group. */
+function withAround(guards: Operation['guards'], { around }: LoadedService): Operation['guards'] {
+  if (around === undefined) return guards;
+  const first: Around = (next, _data, params) => around(next, params);
+  return { before: [], after: undefined, ...guards, around: [first, ...(guards?.around ?? [])] };
 }
 
 /** Refuses operations that need a user, because without a service file no function identifies users. */

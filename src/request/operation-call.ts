@@ -1,19 +1,17 @@
-// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after`. Both
+// Two steps of a request: the check of its types, and the operation with its guards. Both
 // steps run within the time limit of the operation.
 
-import { isReply } from '../api/controller/reply.ts';
-import type { ControllerParams } from '../api/controller.ts';
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { Problem } from '../contract/contract.ts';
-import type { Operation } from '../groups/operations.ts';
 import { discardResult } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
 import type { Query } from './body/form.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import type { ExchangeContexts } from './exchange-contexts.ts';
+import { perform } from './guarded-call.ts';
 import { Params, type ParamsParts } from './params.ts';
 
 export interface CallOptions extends ParamsParts {
@@ -168,34 +166,4 @@ function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing'
   if (bytes === undefined || bytes.length === 0) return 'nothing';
   // Only a form is decoded to an object without a prototype.
   return isObject(data) && Object.getPrototypeOf(data) === null ? 'form' : 'body';
-}
-
-/** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
-function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
-  const { guards, method, controller } = operation;
-  // Both arguments are always given. `method.length` does not show how many a method uses, because it does not count
-  // defaults and rest parameters (decisions 3.4).
-  if (guards === undefined) return method.call(controller, data, params);
-  return performGuarded(operation, guards, data, params, exchange);
-}
-
-async function performGuarded(
-  { controller, method }: Operation,
-  { before, after }: NonNullable<Operation['guards']>,
-  data: unknown,
-  params: ControllerParams,
-  exchange: Exchange,
-): Promise<unknown> {
-  const reply = await before?.call(controller, data, params);
-  // If the time limit has passed, the client has a 503. So the operation must not run any more.
-  if (exchange.answer.isComplete) return reply;
-  if (isReply(reply)) return reply;
-  // The author may have meant a refusal, by `return false`. So the request must not pass.
-  if (reply !== undefined)
-    throw new TypeError(
-      '_before returned a value that is no Reply: throw an HttpError to refuse, or return nothing to let the request pass',
-    );
-  const result = await method.call(controller, data, params);
-  const replacement = await after?.call(controller, result, params);
-  return replacement === undefined ? result : replacement;
 }

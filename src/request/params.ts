@@ -2,18 +2,20 @@
 // getters on the prototype. So a result that contains the params does not send these properties, and they cost nothing
 // until they are read.
 import type { IncomingMessage } from 'node:http';
+import type { HeaderSetters } from '../api/controller/answer-headers.ts';
 import type { ServiceUser } from '../api/controller/service.ts';
 import { NO_TRACE, type Trace } from '../api/controller/trace.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../api/controller.ts';
 import type { Log } from '../base/log.ts';
 import { createOperationLog } from '../base/operation-log.ts';
 import { addressOf, type TrustedProxies } from '../callers/access/address.ts';
-import { cookiesOf } from '../callers/access/cookies.ts';
+import { cookieSetter, cookiesOf } from '../callers/access/cookies.ts';
+import type { OriginParts } from '../callers/access/origin-check.ts';
 import type { BackgroundWork } from './background.ts';
 import type { Query } from './body/form.ts';
 import type { Exchange } from './exchange.ts';
 
-export interface ParamsParts {
+export interface ParamsParts extends OriginParts {
   readonly log: Log;
   readonly background: BackgroundWork;
   readonly proxies: TrustedProxies;
@@ -93,6 +95,18 @@ export class Params implements ControllerParams {
 
   get cookies(): Readonly<Record<string, string>> {
     return cookiesOf(this.#exchange);
+  }
+
+  get setHeader(): HeaderSetters['setHeader'] {
+    return (name, value) => this.#exchange.answer.settableHeaders.set(name, value);
+  }
+
+  get appendHeader(): HeaderSetters['appendHeader'] {
+    return (name, value) => this.#exchange.answer.settableHeaders.append(name, value);
+  }
+
+  get setCookie(): HeaderSetters['setCookie'] {
+    return cookieSetter(this.#exchange, this.#parts);
   }
 
   get signal(): AbortSignal {

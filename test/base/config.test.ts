@@ -1,6 +1,7 @@
 // The settings table: two spellings, units, refusals in one line. docs/SETTINGS.md has exactly the settings of the
 // table.
 import assert from 'node:assert/strict';
+import { constants } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -157,12 +158,10 @@ describe('parseSettings accepts', () => {
 describe('parseSettings refuses a wrong setting, in one line that names it', () => {
   const rows: [env: Record<string, string>, argv: string[], line: RegExp][] = [
     [{ PORT: 'abc' }, [], /^PORT: "abc" is not a whole number from 0 to 65535$/],
-    [{ PORT: '65536' }, [], /^PORT/],
     [{ PORT: '-1' }, [], /^PORT/],
     [{ PORT: '3000 ' }, [], /^PORT/],
     [{ PORT: '1e3' }, [], /^PORT/],
     [{ PORT: '0x10' }, [], /^PORT/],
-    [{ WORKERS: '0' }, [], /^WORKERS/],
     [{ WORKERS: '1.5' }, [], /^WORKERS/],
     [{ HOST: 'a b' }, [], /^HOST/],
     [{ HOST: 'http://x' }, [], /^HOST/],
@@ -170,15 +169,11 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     [{ HOST: '[]' }, [], /^HOST: "\[\]" is not a host name or address$/],
     [{ OPS_HOST: '[]' }, [], /^OPS_HOST: "\[\]" is not a host name or address$/],
     [{}, ['--ops-host', '[]'], /^--ops-host: "\[\]" is not a host name or address$/],
-    [{ BODY_LIMIT: '0' }, [], /^BODY_LIMIT/],
     [{ BODY_BUDGET: '1' }, [], /^BODY_BUDGET: "1" is not auto or a size such as .*, 65536 bytes at least$/],
     [{ BODY_BUDGET: '9999999999m' }, [], /^BODY_BUDGET: "9999999999m" is not auto or a size/],
     [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
-    [{ BODY_LIMIT: '513MiB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: 'lots' }, [], /^BODY_LIMIT/],
-    [{ OPERATION_TIMEOUT: '0' }, [], /^OPERATION_TIMEOUT/],
     [{ OPERATION_TIMEOUT: 'Infinity' }, [], /^OPERATION_TIMEOUT/],
-    [{ KEEP_ALIVE_TIMEOUT: '25h' }, [], /^KEEP_ALIVE_TIMEOUT/],
     [{ OPS_PORT: 'yes' }, [], /^OPS_PORT: "yes" is not off or/],
     [{ LOG_LEVEL: 'loud' }, [], /^LOG_LEVEL: "loud" is not one of debug, info, warn, error, silent$/],
     [{ SESSION_KEY: 'short' }, [], /^SESSION_KEY: the value is not 32 characters or longer$/],
@@ -247,14 +242,12 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
       '*',
       'all',
       'loopback',
-      '10.0.0.0/33',
       '10.0.0.0/',
       '10.0.0/8',
       '10.0.0.0/8,',
       '10.0.0.1-10.0.0.9',
       '10.0.0.0 10.0.0.1',
       'proxy.example.com',
-      '::1/129',
       'true',
     ].map((text): [Record<string, string>, string[], RegExp] => [{ TRUSTED_PROXIES: text }, [], /^TRUSTED_PROXIES: /]),
     ...[
@@ -334,6 +327,38 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
       );
     });
   }
+});
+
+describe('parseSettings accepts the smallest and the largest value, and nothing beyond', () => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `a${i}.example.com`).join();
+  const ONE_TO_A_DAY = [
+    ['1ms', '24h'],
+    ['0', '86400.001s'],
+  ] as const;
+  const rows: [name: string, accepted: readonly string[], refused: readonly string[]][] = [
+    ['PORT', ['65535'], ['65536']],
+    ['WORKERS', ['1', '1024'], ['0', '1025']],
+    ['BODY_LIMIT', ['1', `${constants.MAX_STRING_LENGTH}`], ['0', `${constants.MAX_STRING_LENGTH + 1}`]],
+    ['BODY_BUDGET', ['65536'], ['65535']],
+    ['OPERATION_TIMEOUT', ...ONE_TO_A_DAY],
+    ['KEEP_ALIVE_TIMEOUT', ...ONE_TO_A_DAY],
+    ['HEADERS_TIMEOUT', ...ONE_TO_A_DAY],
+    ['REQUEST_TIMEOUT', ...ONE_TO_A_DAY],
+    ['DRAIN_TIMEOUT', ['0', '24h'], ['86400.001s']],
+    ['MAX_IN_FLIGHT', ['1', '1000000'], ['0', '1000001']],
+    ['MAX_CONNECTIONS', ['1', '1000000'], ['0', '1000001']],
+    ['TRUSTED_PROXIES', ['10.0.0.1/32', '::1/128'], ['10.0.0.1/33', '::1/129']],
+    ['DOMAINS', [names(100)], [names(101)]],
+    ['SESSION_KEY', ['k'.repeat(32)], ['k'.repeat(31)]],
+    ['STORE', ['postgres://u@h:1/d', 'postgres://u@h:65535/d'], ['postgres://u@h:0/d', 'postgres://u@h:65536/d']],
+    ['STORE_KEY', ['k'.repeat(32)], ['k'.repeat(31)]],
+    ['STORE_MAX_AGE', ['10s'], ['9s']],
+  ];
+  for (const [name, accepted, refused] of rows)
+    test(name, () => {
+      for (const value of accepted) parse({ [name]: value });
+      for (const value of refused) assert.throws(() => parse({ [name]: value }), SettingsError, value);
+    });
 });
 
 test('parseSettings ignores the variables that Kubernetes sets for a service named gatefold', () => {
@@ -442,6 +467,7 @@ test('docs/SETTINGS.md has every setting with its flag and default, and no other
     }),
   );
   const cores = 'available cores';
+  for (const { name, about } of settingRows({ cores: 4 })) assert.match(about, /\w \w/, name);
   assert.deepEqual(
     documented,
     settingRows({ cores: 4 }).map(({ name, fallback }) => ({

@@ -15,6 +15,7 @@ test('docs/ERRORS.md documents every code with its status, and no other', () => 
     .map(([code, { status }]) => `${code} ${status}`)
     .sort();
   assert.deepEqual(documented, known);
+  for (const [code, { message }] of Object.entries(CATALOGUE)) assert.match(message, /^[A-Z].* /, code);
 });
 
 test('docs/ERRORS.md documents every code of a file that does not load, and no other', () => {
@@ -37,6 +38,13 @@ describe('HttpError', () => {
   for (const [name, args] of rows) {
     test(`refuses ${name}`, () => assert.throws(() => new HttpError(...(args as [number, string, string])), TypeError));
   }
+
+  test('accepts every status from 400 to 599', () => {
+    assert.deepEqual(
+      [400, 599].map((status) => new HttpError(status, 'X', 'x').status),
+      [400, 599],
+    );
+  });
 
   test('is recognised by its brand across copies of the package, and a look-alike is not', () => {
     class Foreign extends Error {

@@ -421,9 +421,77 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
   ],
 };
 
+/** The rows of GUARDS that spell `before`, for `_around`. */
+const AROUND = Object.fromEntries(
+  Object.entries(GUARDS)
+    .filter(([name, [source]]) => source.includes('before') && !/unlike|listed/.test(name))
+    .map(([name, [source, outcome]]): [string, readonly [string, Outcome]] => [
+      name.replaceAll('before', 'around'),
+      [
+        source.replaceAll('before', 'around'),
+        outcome instanceof RegExp
+          ? new RegExp(outcome.source.replaceAll('before', 'around').replace('(data', '(next, data'))
+          : outcome,
+      ],
+    ]),
+);
+
+const CHAINS: typeof GUARDS = {
+  'of a class with one of its own': [
+    `class B { _before() { refuse() } } export default class X extends B { _before() {} ${RAN} }`,
+    'held',
+  ],
+  'two classes up': [
+    `class A { _around() { refuse() } } class B extends A { _around(next) { return next() } }
+     export default class X extends B { _around(next) { return next() } ${RAN} }`,
+    'held',
+  ],
+  'of a prototype whose object has one, too': [
+    `const base = { _before() { refuse() } }; export default { __proto__: base, _before() {}, ${RAN} }`,
+    'held',
+  ],
+  'that super calls once more': [
+    `class B { _before() {} } export default class X extends B { _before() { return super._before() } ${RAN} }`,
+    /_before calls super\._before, which runs by itself: leave the call out/,
+  ],
+  'that super calls inside of _around': [
+    `class B { _around(next) { return next() } }
+     export default class X extends B { _around(next) { return super . _around(next) } ${RAN} }`,
+    /_around calls super\._around, which runs by itself/,
+  ],
+  'that a comment names': [
+    `class B { _before() {} } export default class X extends B { _before() { /* super._before runs */ } // super._before
+     ${RAN} }`,
+    'runs',
+  ],
+  'that no parent has': [klass('_before() { super._before?.() }'), 'runs'],
+  'beside names unlike around, which protect nothing': [
+    klass(
+      '_round() {} _ground() {} _rounds() {} _bound() {} _found() {} around = 1; _sound() {} surround() {} arounds() {}',
+    ),
+    'runs',
+  ],
+  'beside an operation around, listed in static operations': [
+    klass('static operations = { around: {} }; around() {}'),
+    'runs',
+  ],
+  ...Object.fromEntries(
+    ['_aroundEach', 'aroundAll', '_Around', '__around', '_arround', '_aroud', '_aruond', 'AROUND'].map((name) => [
+      `beside ${name}`,
+      [klass(`${name}() { refuse() }`), new RegExp(`${name} is no guard: rename it to _around`)],
+    ]),
+  ),
+};
+
 describe('each form of a protection works or refuses the file', { concurrency: 16 }, () => {
   const controllers = new Map<string, string>();
-  const tables = { 'settings as': SETTINGS, 'a guard as': GUARDS, 'a method replaced': REPLACED };
+  const tables = {
+    'settings as': SETTINGS,
+    'a guard as': GUARDS,
+    'a guard around as': AROUND,
+    'a guard of a parent': CHAINS,
+    'a method replaced': REPLACED,
+  };
   const forms = Object.entries(tables).flatMap(([topic, table]) =>
     Object.entries(table).map(([name, row]) => [`${topic} ${name}`, ...row] as const),
   );

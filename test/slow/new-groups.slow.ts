@@ -146,9 +146,9 @@ describe('a group that failed to load is retried without a change of the folder'
     assert.deepEqual(
       died.map(({ worker }) => worker),
       [pid],
-      'the death of a probe worker is not logged as worker-died',
+      'the death of a worker of a trial is not logged as worker-died',
     );
-    await service.logged('probe-worker-exited', ({ file }) => file === 'BreakableController.js');
+    await service.logged('trial-worker-exited', ({ file }) => file === 'BreakableController.js');
   });
 
   it('and a worker replacement that failed to load is retried, too', async (test) => {

@@ -4,7 +4,7 @@ import { mock, type TestContext } from 'node:test';
 import type { FolderWatch } from '../../src/live/folder/watch.ts';
 import type { GroupLoad } from '../../src/live/load/group-load.ts';
 import { listGroups } from '../../src/live/supervisor/group-table.ts';
-import { createSupervisor } from '../../src/live/supervisor/supervisor.ts';
+import { Supervisor } from '../../src/live/supervisor/supervisor.ts';
 import type {
   FileSelection,
   ListenOutcome,
@@ -64,6 +64,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     /** Whether the service has had a service file. */
     isMarked: false,
     isFolderThere: true,
+    /** Whether the story has the loads that the watch is told of. */
+    isWatchTold: false,
     /** Thrown instead of a snapshot. */
     snapshotError: undefined as Error | undefined,
     /** Entries of a snapshot, besides the path of the folder. */
@@ -124,8 +126,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       if (made.snapshotError !== undefined) throw made.snapshotError;
       return made.isFolderThere ? new Map([['folder', dir], ...Object.entries(made.seen)]) : undefined;
     },
-    beginLoad() {},
-    endLoad() {},
+    beginLoad: () => void (made.isWatchTold && story.push('beginLoad')),
+    endLoad: () => void (made.isWatchTold && story.push('endLoad')),
     addGroup: (load) => note('watch')(load.file),
     addFiles: note('watch'),
     hasSameFiles: () => made.agrees,
@@ -133,7 +135,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     start() {},
     stop() {},
   };
-  const supervisor = createSupervisor({
+  const supervisor = new Supervisor({
     workerCount: workers,
     dir,
     port: {

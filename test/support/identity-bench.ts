@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { NO_TRACE } from '../../src/api/controller/trace.ts';
+import { createParams } from '../../src/api/controller/create-params.ts';
 import type { ControllerParams } from '../../src/api/controller.ts';
 import { refusal } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
@@ -37,26 +37,8 @@ export function makeDataFolder(rows?: unknown): DataFolder {
 }
 
 export function makeParams(headers: Record<string, string> = { 'content-type': 'application/json' }): ControllerParams {
-  return {
-    page: 'idp-signin',
-    method: 'signin',
-    verb: 'POST',
-    slugs: [],
-    path: {},
-    bytes: new Uint8Array(),
-    log: { info() {}, warn() {}, error() {} },
-    trace: NO_TRACE,
-    address: '127.0.0.1',
-    waitUntil() {},
-    lastEventId: undefined,
-    user: undefined,
-    cookies: {},
-    base: '/api',
-    query: {},
-    requestId: 'test-1',
-    request: { headers } as unknown as IncomingMessage,
-    signal: new AbortController().signal,
-  };
+  const request = { headers } as unknown as IncomingMessage;
+  return createParams({ page: 'idp-signin', method: 'signin', verb: 'POST', requestId: 'test-1', request });
 }
 
 /** Credentials in memory, with the interface of the room `credentials`. */

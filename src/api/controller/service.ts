@@ -2,9 +2,16 @@
 // `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
-import type { CallingApplication, OperationLog } from '../controller.ts';
+import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
+import type { HeaderSetters } from './answer-headers.ts';
 import type { Access } from './operations.ts';
 import type { ReplyHeaders } from './reply.ts';
+
+/**
+ * Calls the operation from `_around` or from `around` of the service file. It can be called again, unless the data of
+ * the operation is a stream. After the answer, the promise rejects.
+ */
+export type Next<Result = unknown> = () => Promise<Result>;
 
 /** A signed-in user of the service. */
 export interface ServiceUser {
@@ -13,7 +20,7 @@ export interface ServiceUser {
 }
 
 /** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
-export interface AccessParams {
+export interface AccessParams extends HeaderSetters {
   /** The header `Authorization`; undefined without the header, and when it has a credential of Gatefold. */
   readonly authorization: string | undefined;
   /** The application whose credential the request has; undefined when the request has none. */
@@ -105,6 +112,11 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly authenticate?: (params: AccessParams) => MaybePromise<User | undefined | null>;
   /** The access of each operation that has no `access` of its own. Default: `'anyone'`. */
   readonly access?: Access<User>;
+  /**
+   * Surrounds every operation: `await next()` returns the result of the operation, or throws what it threw. Runs after
+   * every `_before`. Returns the result to send; when it returns nothing, the result of `next()` is sent.
+   */
+  readonly around?: (next: Next, params: ControllerParams<{ readonly user?: User }>) => unknown;
   /** Makes the body of each answer with a status of 400 or more. The function must be synchronous. */
   readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;

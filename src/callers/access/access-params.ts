@@ -1,6 +1,7 @@
 // The argument of `authenticate` and of the functions in `access`: a request before its body has arrived. The names of
 // the fields are public: `page` is the group in the URL, and `method` is the operation.
 import type { IncomingMessage } from 'node:http';
+import type { HeaderSetters } from '../../api/controller/answer-headers.ts';
 import type { AccessParams } from '../../api/controller/service.ts';
 import type { CallingApplication, OperationLog } from '../../api/controller.ts';
 import { createOperationLog } from '../../base/operation-log.ts';
@@ -8,7 +9,9 @@ import { objectWithoutPrototype, parseQuery, type Query } from '../../request/bo
 import type { Exchange } from '../../request/exchange.ts';
 import type { ParamsParts } from '../../request/params.ts';
 import { addressOf } from './address.ts';
-import { cookiesOf } from './cookies.ts';
+import { cookieSetter, cookiesOf } from './cookies.ts';
+
+export type AccessParts = Pick<ParamsParts, 'log' | 'proxies' | 'isSecure' | 'publicOrigins'>;
 
 export class RequestAccess implements AccessParams {
   readonly page: string;
@@ -17,10 +20,10 @@ export class RequestAccess implements AccessParams {
   readonly path: Readonly<Record<string, string>>;
   declare readonly application?: CallingApplication;
   readonly #exchange: Exchange;
-  readonly #parts: Pick<ParamsParts, 'log' | 'proxies'>;
+  readonly #parts: AccessParts;
   #query: Query | undefined;
 
-  constructor(exchange: Exchange, parts: Pick<ParamsParts, 'log' | 'proxies'>) {
+  constructor(exchange: Exchange, parts: AccessParts) {
     this.page = exchange.groupInUrl;
     this.method = exchange.operation;
     this.verb = exchange.verb;
@@ -53,6 +56,18 @@ export class RequestAccess implements AccessParams {
 
   get request(): IncomingMessage {
     return this.#exchange.request;
+  }
+
+  get setHeader(): HeaderSetters['setHeader'] {
+    return (name, value) => this.#exchange.answer.settableHeaders.set(name, value);
+  }
+
+  get appendHeader(): HeaderSetters['appendHeader'] {
+    return (name, value) => this.#exchange.answer.settableHeaders.append(name, value);
+  }
+
+  get setCookie(): HeaderSetters['setCookie'] {
+    return cookieSetter(this.#exchange, this.#parts);
   }
 
   get signal(): AbortSignal {

@@ -9,9 +9,8 @@ import { type HttpErrorOptions, refusal } from '../../base/errors.ts';
 import { isThenable } from '../../base/values.ts';
 import type { Exchange, Step } from '../../request/exchange.ts';
 import type { ExchangeContexts } from '../../request/exchange-contexts.ts';
-import type { ParamsParts } from '../../request/params.ts';
 import { rulesOf } from './access.ts';
-import { RequestAccess } from './access-params.ts';
+import { type AccessParts, RequestAccess } from './access-params.ts';
 import { checkAccess } from './credential-rights.ts';
 import type { ServiceDefinition } from './definition.ts';
 
@@ -23,11 +22,7 @@ type AccessFunction = Extract<AccessRule, (...args: never[]) => unknown>;
  * @returns a step that throws USER_REQUIRED, CREDENTIAL_REQUIRED, SCOPE_MISSING, ACCESS_DENIED, or an error of
  *   `authenticate` or of a rule
  */
-export function createCheckCaller(
-  service: Service | undefined,
-  parts: Pick<ParamsParts, 'log' | 'proxies'>,
-  contexts: ExchangeContexts,
-): Step {
+export function createCheckCaller(service: Service | undefined, parts: AccessParts, contexts: ExchangeContexts): Step {
   const authenticate = service?.authenticate;
   const challenge = challengeOf(service?.securitySchemes ?? {});
 

@@ -1,9 +1,30 @@
-// Reads the header `Cookie` (RFC 6265, section 5.4) into an object without a prototype.
+// Reads the header `Cookie` (RFC 6265, section 5.4) into an object without a prototype, and sets cookies.
+import type { CookieOptions } from '../../api/controller/answer-headers.ts';
+import { formatCookie } from '../../base/set-cookie.ts';
 import type { Exchange } from '../../request/exchange.ts';
+import type { OriginParts } from './origin-check.ts';
 
 export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> {
   exchange.caller.cookies ??= parseCookies(exchange.request.headers.cookie);
   return exchange.caller.cookies;
+}
+
+/** Returns the function `params.setCookie`. */
+export function cookieSetter(exchange: Exchange, parts: OriginParts) {
+  return (name: string, value: string, options?: CookieOptions): void =>
+    exchange.answer.settableHeaders.setCookie(formatCookie(name, value, options, isHttps(exchange, parts)));
+}
+
+/**
+ * Whether the client uses HTTPS. The header `X-Forwarded-Proto` is believed without a check of the proxy, because a
+ * client that lies only makes its own cookies `Secure`.
+ */
+function isHttps({ request: { headers } }: Exchange, { isSecure, publicOrigins }: OriginParts): boolean {
+  return (
+    isSecure ||
+    /^\s*https\b/i.test(String(headers['x-forwarded-proto'] ?? '')) ||
+    publicOrigins.some((origin) => origin.startsWith('https:'))
+  );
 }
 
 /**
@@ -14,7 +35,7 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
   const cookies: Record<string, string> = Object.create(null);
   for (const pair of header?.split(';') ?? []) {
     const equals = pair.indexOf('=');
-    if (equals < 0) continue;
+    if (equals < 1) continue;
     const name = pair.slice(0, equals).trim();
     if (name === '' || name in cookies) continue;
     const value = pair.slice(equals + 1).trim();

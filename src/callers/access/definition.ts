@@ -19,6 +19,7 @@ export interface ServiceDefinition {
   readonly refusesUnchecked: boolean;
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
+  readonly around: ServiceOptions['around'];
   readonly formatError: ServiceOptions['formatError'];
   /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
   readonly cors: CorsPolicy | undefined;
@@ -45,6 +46,7 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   folders: [isBoolean, 'true or false'],
   authenticate: [isPlainFunction, 'a function (params) => user'],
   access: [isAccess, ACCESS_FORM],
+  around: [isPlainFunction, 'a function (next, params) => result'],
   formatError: [isPlainFunction, 'a function (refusal) => body'],
   cors: [isPlainObject, "an object such as { origins: ['https://app.example.com'] }"],
   securitySchemes: [isPlainObject, 'an object of OpenAPI security schemes, by name'],
@@ -80,6 +82,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     refusesUnchecked: options.unchecked === 'refuse',
     authenticate,
     access,
+    around: options.around,
     formatError,
     cors: options.cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(options.cors as object)),
     securitySchemes: readSchemes(options.securitySchemes ?? {}),

@@ -126,9 +126,7 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
   const { doc } = c.tokens[statementStart] as Token;
   const literalRange = findLiteralRange(c);
   const value = parseValue(c, c.tokens.length - 1);
-  const isName = value?.kind === 'reference';
-  const name = isName ? value.name : declare(content, 'const', 'default', { literalRange, value, doc, at });
-  content.exports.set('default', name);
+  content.exports.set('default', declare(content, 'const', 'default', { literalRange, value, doc, at }));
 }
 
 // Declarations

@@ -78,7 +78,7 @@ function parseObject(c: Cursor): ValueNode {
   return { kind: 'object', members };
 }
 
-/** For any value but a function, the result is undefined, and the cursor does not move. */
+/** Returns undefined before any other value, and leaves the cursor where it was. */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.index;
   if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.index++;
@@ -100,14 +100,14 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
       return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }
   } catch (error) {
-    // The parentheses hold no parameters, as in `(a + b)`.
+    // Not parameters after all, as in `(a + b)`.
     if (!(error instanceof SourceError)) throw error;
   }
   c.index = from;
   return undefined;
 }
 
-/** Steps over the body of an arrow function, and returns `node`. A body without braces ends as any other value. */
+/** Skips the body of an arrow function, and returns `node`. A body without braces ends where a value ends. */
 function skipArrowBody(c: Cursor, end: number, node: ValueNode): ValueNode {
   if (c.is('{')) c.skipGroup();
   else skipValue(c, end, ',', true);

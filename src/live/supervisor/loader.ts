@@ -1,12 +1,12 @@
 // The loader makes a set of workers load the folder, and returns the result. Either all of these workers load the
-// folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process
-// is put into the quarantine, a list of files that are not imported. The next try skips that controller.
+// folder, or all of them end. One load runs at a time, and can be aborted. The next try and later loads skip a
+// controller that ends or hangs its process, so that one such file cannot take the service down.
+import { join } from 'node:path';
 import { errorMessage } from '../../base/failure.ts';
-import type { Snapshot } from '../folder/snapshot.ts';
+import { fingerprint } from '../../base/fingerprint.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
-import { listGroups } from './group-table.ts';
-import type { Quarantine } from './quarantine.ts';
+import { type GroupTable, listGroups } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
 import type { FileSelection, LoadOutcome, WorkerHandle, WorkerState } from './workers/worker-handle.ts';
 
@@ -21,105 +21,94 @@ export type LoaderResult =
   | { readonly kind: 'ended'; readonly reason: string }
   | { readonly kind: 'aborted' };
 
-export interface Loader {
-  /**
-   * @param count the number of workers
-   * @param snapshot the folder before the load
-   * @param needsService whether a folder without a service file must not serve
-   * @param files returns the names of the files to load; by default, these are all controllers
-   */
-  load(
-    generation: number,
-    count: number,
-    snapshot: Snapshot | undefined,
-    needsService: boolean,
-    files?: () => readonly string[],
-  ): Promise<LoaderResult>;
-  /** Loads the folder in one worker, quarantined files included, and ends that worker. */
-  probe(generation: number): Promise<LoaderResult>;
-  isLoading(): boolean;
-  /** Aborts the load if it seems to hang. Called when the folder has changed during a load. */
-  abortIfStuck(): void;
-  abort(): void;
+export interface LoadOrder {
+  readonly generation: number;
+  /** The number of workers. */
+  readonly count: number;
+  /** Whether a folder without a service file must not serve. */
+  readonly needsService: boolean;
+  /** A trial skips no file, and leaves the reserve of workers to the next change. */
+  readonly isTrial?: boolean;
+  /** Returns the names of the files to load. Called once in each try, so that all workers load the same files. */
+  readonly files?: (skip: ReadonlyMap<string, string>) => readonly string[];
 }
 
 export interface LoaderOptions {
   readonly dir: string;
   readonly pool: Pick<Pool, 'take' | 'fork' | 'all'>;
-  readonly quarantine: Quarantine;
-  readonly takeSnapshot: () => Snapshot | undefined;
+  readonly table: Pick<GroupTable, 'current'>;
 }
 
 /** Milliseconds after which a worker seems to hang, while it loads one file (`loading`) or boots (`booting`). */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
-export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
-  let running: AbortController | undefined;
+export class Loader {
+  readonly #options: LoaderOptions;
+  #running: AbortController | undefined;
   /**
    * Whether `abortIfStuck` has aborted the last load. The next load is then not aborted. So a slow folder that changes
    * all the time does load in the end.
    */
-  let wasLastAborted = false;
-  const allFiles = () => [...listGroups(dir).values()];
+  #wasLastAborted = false;
+  /** The files that ended or hung a worker. A load skips such a file until it changes, or loads in a trial. */
+  readonly #harmful = new Map<string, { readonly reason: string; readonly fingerprint: string }>();
 
-  async function runLoad(options: Omit<GenerationOptions, 'signal'>): Promise<LoaderResult> {
-    running = new AbortController();
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+  }
+
+  get isLoading(): boolean {
+    return this.#running !== undefined;
+  }
+
+  async load(order: LoadOrder): Promise<LoaderResult> {
+    const { pool, dir } = this.#options;
+    const { isTrial = false, files = () => [...listGroups(dir).values()] } = order;
+    this.#running = new AbortController();
     try {
-      return await loadGeneration({ ...options, signal: running.signal });
+      const outcome = await loadGeneration({
+        ...{ ...order, files, signal: this.#running.signal },
+        takeWorker: () => (isTrial ? pool.fork() : pool.take()),
+        skip: isTrial ? new Map() : this.#filesToSkip(),
+        onHarm: (file, reason) => this.addHarmful(file, reason),
+      });
+      if (outcome.kind !== 'aborted') this.#wasLastAborted = false;
+      return outcome;
     } finally {
-      running = undefined;
+      this.#running = undefined;
     }
   }
 
-  return {
-    async load(generation, count, snapshot, needsService, files = allFiles) {
-      // A quarantined file is tried again when the folder no longer equals this snapshot. So a change that comes during
-      // the load, and can correct the file, leads to another try.
-      const onHarm = (file: string, reason: string) => quarantine.add(file, reason, snapshot);
-      const skip = quarantine.releaseChanged();
-      const outcome = await runLoad({ generation, count, files, needsService, takeWorker: pool.take, skip, onHarm });
-      if (outcome.kind !== 'aborted') wasLastAborted = false;
-      return outcome;
-    },
-    async probe(generation) {
-      const snapshot = takeSnapshot();
-      // The quarantined files that this probe has loaded without harm.
-      const harmlessFiles = new Set(quarantine.releaseChanged().keys());
-      const onHarm = (file: string, reason: string) => {
-        harmlessFiles.delete(file);
-        quarantine.add(file, reason, snapshot);
-      };
-      const outcome = await runLoad({
-        generation,
-        count: 1,
-        files: allFiles,
-        needsService: false,
-        takeWorker: pool.fork,
-        skip: new Map(),
-        onHarm,
-      });
-      if (outcome.kind !== 'loaded') return outcome;
-      for (const worker of outcome.workers) worker.quit();
-      for (const file of harmlessFiles) quarantine.release(file);
-      return outcome;
-    },
-    isLoading: () => running !== undefined,
-    abortIfStuck() {
-      const isStuck = ({ state, stepAge }: WorkerHandle) => stepAge > (STUCK_AFTER[state] ?? Number.POSITIVE_INFINITY);
-      if (wasLastAborted || !pool.all().some(isStuck)) return;
-      wasLastAborted = true;
-      running?.abort();
-    },
-    abort: () => running?.abort(),
-  };
+  addHarmful(file: string, reason: string): void {
+    this.#harmful.set(file, { reason, fingerprint: this.#fingerprintOf(file) });
+  }
+
+  /** Aborts the load if it seems to hang. Called when the folder has changed during a load. */
+  abortIfStuck(): void {
+    const isStuck = ({ state, stepAge }: WorkerHandle) => stepAge > (STUCK_AFTER[state] ?? Number.POSITIVE_INFINITY);
+    if (this.#wasLastAborted || !this.#options.pool.all().some(isStuck)) return;
+    this.#wasLastAborted = true;
+    this.abort();
+  }
+
+  abort(): void {
+    this.#running?.abort();
+  }
+
+  /** A load without a file that serves would be rejected, so no such file is skipped. */
+  #filesToSkip(): Map<string, string> {
+    for (const { ok, file } of this.#options.table.current.groups.values()) if (ok) this.#harmful.delete(file);
+    for (const [file, { fingerprint }] of this.#harmful)
+      if (this.#fingerprintOf(file) !== fingerprint) this.#harmful.delete(file);
+    return new Map(Array.from(this.#harmful, ([file, { reason }]) => [file, reason]));
+  }
+
+  #fingerprintOf(file: string): string {
+    return fingerprint(join(this.#options.dir, file));
+  }
 }
 
-interface GenerationOptions {
-  readonly generation: number;
-  readonly count: number;
-  /** Returns the names of the files to load. Called once in each try, so that all workers load the same files. */
-  readonly files: () => readonly string[];
-  readonly needsService: boolean;
+interface GenerationOptions extends Required<Omit<LoadOrder, 'isTrial'>> {
   /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
   readonly takeWorker: () => WorkerHandle;
   /** The files that no worker may import: file name → reason. */
@@ -146,7 +135,7 @@ const MAX_BLAMELESS_TRIES = 3;
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
   const skip = new Map(options.skip);
   for (let blamelessTries = 0; ; ) {
-    const outcome = await loadOnce({ files: options.files(), skip, needsService: options.needsService }, options);
+    const outcome = await loadOnce({ files: options.files(skip), skip, needsService: options.needsService }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };

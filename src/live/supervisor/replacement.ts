@@ -5,16 +5,15 @@ import { compareWithServing } from './group-table.ts';
 import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
-  const { dir, log, pool, loader, table, quarantine, watch, mark, stopping } = service;
-  const quarantined = quarantine.releaseChanged();
+  const { dir, log, pool, loader, table, watch, mark, stopping } = service;
   const { generation, groups } = table.current;
   // A replacement loads only the groups that serve. All workers import any other group together when a request for it
-  // comes. A file in the quarantine is listed so that the worker skips it, and the service file so that its rules hold.
-  const filesOfGeneration = () =>
+  // comes. A harmful file is listed so that the worker skips it, and the service file so that its rules hold.
+  const files = (skip: ReadonlyMap<string, string>) =>
     Array.from(groups.values())
-      .filter(({ ok, group, file }) => ok || group === SERVICE || quarantined.has(file))
+      .filter(({ ok, group, file }) => ok || group === SERVICE || skip.has(file))
       .map(({ file }) => file);
-  const outcome = await loader.load(generation, count, watch.takeSnapshot(), mark.isSet(), filesOfGeneration);
+  const outcome = await loader.load({ generation, count, needsService: mark.isSet(), files });
   if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { workers } = outcome;
@@ -32,6 +31,5 @@ export async function replace(service: Service, count: number): Promise<StepResu
   if (error !== undefined) return { kind: 'failed', error };
   for (const worker of serving.filter(({ isFaulty }) => isFaulty).slice(0, count)) worker.drain(service.drainTimeout);
   log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
-  const hasNewQuarantine = quarantine.releaseChanged().size > quarantined.size;
-  return { kind: 'replaced', count: workers.length, hasNewQuarantine };
+  return { kind: 'replaced', count: workers.length };
 }

@@ -1,17 +1,24 @@
-// Two steps of the supervisor (agenda.ts decides when each is due):
-// - A new generation: new workers load the whole folder. The groups that they have loaded are compared with the groups
-//   that serve. Then all new workers replace the old workers, or none of them does.
-// - A probe: one new worker loads the whole folder, reports the result, and ends.
+// One step of the supervisor (agenda.ts decides when it is due): a new generation. New workers load the whole folder.
+// The groups that they have loaded are compared with the groups that serve. Then all new workers replace the old
+// workers, or none of them does.
 import { SERVICE } from '../../base/page-name.ts';
 import { logNotLoadable } from '../load/group-load.ts';
+import type { GenerationStep } from './agenda.ts';
 import { findLostGroups, findUnseenGroups, hasMoreGroups, isAnyInFolder, isReadable } from './group-table.ts';
 import type { LoaderResult } from './loader.ts';
-import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
+import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
-/** @param mayRepeat whether the generation is given up when a file that it has read changes during the load */
-export async function rollOut(service: Service, cause: string, mayRepeat: boolean): Promise<StepResult> {
+/**
+ * @param isTrial whether the generation is dropped unless more groups load than serve
+ * @param mayRepeat whether the generation is given up when a file that it has read changes during the load
+ */
+export async function rollOut(
+  service: Service,
+  { cause, isTrial = false }: GenerationStep,
+  mayRepeat: boolean,
+): Promise<StepResult> {
   const { dir, log, workerCount, pool, watch, loader, table, now } = service;
   const isServing = () => pool.serving().length > 0;
   // `startedAt` measures how long the generation takes. The watch compares `begunAt` with the times of files.
@@ -22,13 +29,18 @@ export async function rollOut(service: Service, cause: string, mayRepeat: boolea
   // An empty snapshot means that the folder cannot be read, so there is nothing to load. When the folder returns, the
   // watch reports a change, which starts the next generation.
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
-  if (isServing()) releaseServing(service);
-  watch.beginLoad(snapshot);
-  const outcome = await loader.load(table.beginGeneration(), workerCount, snapshot, service.mark.isSet());
+  // While a trial loads, the watch compares the folder with the files that serve: they stay if the trial is dropped.
+  if (!isTrial) watch.beginLoad(snapshot);
+  const generation = table.beginGeneration();
+  const outcome = await loader.load({ generation, count: workerCount, needsService: service.mark.isSet(), isTrial });
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
-  // A change aborts a load that hangs, and the end of the service aborts every load.
-  if (outcome.kind === 'aborted') return { kind: 'outdated' };
+  // A change aborts a load that hangs, every other step aborts a trial, and the end of the service aborts every load.
+  if (outcome.kind === 'aborted') return { kind: isTrial ? 'interrupted' : 'outdated' };
   const { workers, groups, files } = outcome;
+  if (isTrial && !hasMoreGroups(table.current.groups, groups)) {
+    quitAll(workers);
+    return { kind: 'no-change' };
+  }
   if (isServing() && !isReadable(dir)) {
     // The folder was removed during the load. The watch now compares the folder with an empty snapshot, so it reports a
     // change as soon as the folder is back.
@@ -93,14 +105,4 @@ async function takeOver(
   service.onGroups?.(table.current.groups.values());
   if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workerCount);
   return { kind: 'serving', release };
-}
-
-/** Finds out whether more groups load now: a database may be back, or an imported file may have been corrected. */
-export async function probe(service: Service): Promise<StepResult> {
-  const { loader, table } = service;
-  const outcome = await loader.probe(table.current.generation).finally(() => releaseServing(service));
-  if (outcome.kind === 'aborted') return { kind: 'interrupted' };
-  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
-  const { groups } = outcome;
-  return hasMoreGroups(table.current.groups, groups) ? { kind: 'more-groups', groups } : { kind: 'no-change' };
 }

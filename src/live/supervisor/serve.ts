@@ -23,17 +23,14 @@ import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
-import { createSupervisor, type Supervisor } from './supervisor.ts';
+import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
-import type { EarlyWorker } from './workers/prefork.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
 export interface ServeOptions {
   readonly settings: Settings;
-  /** The first workers, whose processes are already booting. */
-  readonly earlyWorkers: readonly EarlyWorker[];
   readonly log: Log;
   /** Writes the log lines that are still buffered. Called just before the process ends. */
   readonly flush: () => void;
@@ -56,7 +53,7 @@ export interface ServeOptions {
  * the start has failed or was interrupted by a signal, so that the process is about to end.
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer } = options;
+  const { settings, log, flush, output, opsServer, certificates, store, announcer } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
@@ -110,7 +107,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
-    supervisor = createSupervisor({
+    supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
       secureState: certificates?.state,
       onGroups(servingGroups) {
@@ -120,10 +117,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
       onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
-      createPool: (events) => createPool({ earlyWorkers, drainTimeout, events }),
+      createPool: (events) => createPool({ drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
-    certificates?.handOverPort(port.number, supervisor.sendSecureState);
+    certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());
     await supervisor.start();
     isServing = true;
     if (isStopping()) return;
@@ -137,9 +134,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (isServing || isStopping()) return log.error('supervisor-exception', describeError(error));
     store?.close();
     supervisor?.kill();
-    // This process must outlive the early workers. Otherwise a worker would log that its supervisor is gone, after the
-    // line with the error, which must be the last one.
-    await killEarlyWorkers();
     await output?.drained();
     const isStartError = error instanceof StartError;
     generationFile.stop(errorMessage(error));
@@ -152,10 +146,6 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   function isStopping(): boolean {
     return stoppingSince !== undefined;
-  }
-
-  async function killEarlyWorkers(): Promise<void> {
-    await Promise.all(earlyWorkers.map((worker) => worker.kill()));
   }
 
   /** Opens the operations port before any worker loads, so that health checks see a start that is slow or fails. */
@@ -209,7 +199,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 
   async function stopParts(): Promise<void> {
-    await (supervisor?.stop() ?? killEarlyWorkers());
+    await supervisor?.stop();
     store?.close();
     generationFile.stop();
     await output?.drained();

@@ -1,13 +1,12 @@
 // `Service` has the parts that every step of the supervisor uses. The steps are a generation (a load of the whole
-// folder by new workers), a replacement of lost workers, and a probe (a load by one worker that does not serve).
-// `StepResult` says how a step ended, and agenda.ts decides from this result alone what is done next.
+// folder by new workers) and a replacement of lost workers. `StepResult` says how a step ended, and agenda.ts decides
+// from this result alone what is done next.
 import type { Log } from '../../base/log.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { Difference, GroupTable } from './group-table.ts';
 import type { Loader } from './loader.ts';
-import type { Quarantine } from './quarantine.ts';
 import type { ServiceMark } from './service-mark.ts';
 import type { Pool } from './workers/pool.ts';
 import type { Port } from './workers/port.ts';
@@ -30,7 +29,6 @@ export interface Service {
   readonly watch: FolderWatch;
   readonly loader: Loader;
   readonly table: GroupTable;
-  readonly quarantine: Quarantine;
   readonly mark: ServiceMark;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
@@ -41,8 +39,8 @@ export interface Service {
 /** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
 export type StepResult =
   | { readonly kind: 'serving'; readonly release: string }
-  /** Replacements serve. `hasNewQuarantine` is true when a file that the other workers serve has ended one of them. */
-  | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
+  /** Replacements serve. */
+  | { readonly kind: 'replaced'; readonly count: number }
   /** The new generation would lose groups that serve, so the old one stays. */
   | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
   /** No new worker can serve, and no controller is to blame. */
@@ -54,8 +52,7 @@ export type StepResult =
    * serves, or a file changed during the load (`change` names it). An outdated generation is due again.
    */
   | { readonly kind: 'outdated'; readonly change?: string }
-  /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
-  | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
+  /** The folder cannot be read, or a trial has loaded no more groups than serve. */
   | { readonly kind: 'no-change' }
   /** The step was given up because the service stops, or because another step is due first. */
   | { readonly kind: 'interrupted' };
@@ -83,12 +80,4 @@ export async function listen(service: Service, workers: readonly WorkerHandle[])
 
 export function quitAll(workers: readonly WorkerHandle[]): void {
   for (const worker of workers) worker.quit();
-}
-
-/**
- * Removes the files that serve from the quarantine (the files that a load skips, because they ended or hung a worker).
- * A generation or a replacement without these files would be rejected, so it must try to load them.
- */
-export function releaseServing({ table, quarantine }: Service): void {
-  for (const { file, ok } of table.current.groups.values()) if (ok) quarantine.release(file);
 }

@@ -1,20 +1,19 @@
 // The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
-// is a new generation (new workers load the whole folder), a replacement of workers, or a probe (one worker tries to
-// load the folder, and serves nothing). agenda.ts chooses the step. The steps are in rollout.ts and replacement.ts.
+// is a new generation (new workers load the whole folder), or a replacement of workers. agenda.ts chooses the step. The
+// steps are in rollout.ts and replacement.ts.
 
 import type { Spending } from '../../callers/limits/rate-limiter.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { parseFileName } from '../load/naming.ts';
-import { createAgenda, type Step } from './agenda.ts';
+import { Agenda, type Step } from './agenda.ts';
 import { createGroupTable } from './group-table.ts';
-import { createLoader } from './loader.ts';
+import { Loader } from './loader.ts';
 import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
-import { createQuarantine } from './quarantine.ts';
 import { replace } from './replacement.ts';
-import { probe, rollOut } from './rollout.ts';
+import { rollOut } from './rollout.ts';
 import { type Service, type StepResult, sendSecureState } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import type { Pool } from './workers/pool.ts';
@@ -39,242 +38,267 @@ export interface SupervisorOptions
   readonly now?: () => number;
 }
 
-export interface Supervisor {
-  /** Resolves when the first generation serves. @throws StartError when no generation can serve */
-  start(): Promise<void>;
-  /** Makes a new generation, whether or not the folder has changed. */
-  renew(): void;
-  /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
-  sendSecureState(): void;
-  /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
-  stop(): Promise<void>;
-  kill(): void;
-  status(): SupervisorStatus;
-}
-
 /** Milliseconds after which a step that threw an exception runs again. */
 const STEP_RETRY_DELAY = 1000;
 /** Number of loads in a row that a changing file may make useless. Then the generation is rejected. */
 const MAX_UNSTABLE_LOADS = 5;
 
-export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { dir, log, workerCount, drainTimeout, port, mark, now = () => performance.now() } = options;
-  const stopping = new AbortController();
-  const quarantine = createQuarantine(dir);
-  const pool = options.createPool({
-    disconnected: replaceLostWorker,
-    died: onDied,
-    requested: (worker, group) => onRequested(worker, group),
-    gone() {
-      options.onWorkers?.();
-      runNextStep();
-    },
-    faulty: onFaulty,
-    importReported: onImportReported,
-    importedOnCall: (worker, files) => isCurrentOrNewer(worker) && watch.addFiles(files),
-    spent: (worker, spendings) => options.onSpent?.(worker, spendings),
-    metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
-  });
-  const watch = options.createWatch(onChange);
-  const loader = createLoader({ dir, pool, quarantine, takeSnapshot: watch.takeSnapshot });
-  const table = createGroupTable();
-  const agenda = createAgenda({ workerCount, log, pool, table, quarantine, watch, now });
-  const onRequested = createNewGroups({
-    workers: pool.all,
-    mayServe(worker, load) {
-      const isGenerationDue = runningStep?.kind === 'generation' || agenda.isGenerationDue;
-      const isRejected = agenda.rejection !== undefined;
-      const reason = whyNotServe(worker, load?.file, { table, watch, isGenerationDue, isRejected });
-      if (reason !== undefined) log.debug('new-group-withheld', { worker: worker.pid, file: load?.file, reason });
-      return reason === undefined;
-    },
-    onAdmitted(load) {
-      table.addGroup(load);
-      onGroupsChanged();
-    },
-  });
-  const service: Service = {
-    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, quarantine, mark, now },
-    stopping: stopping.signal,
-    secureState: options.secureState,
-    onGroups: options.onGroups,
-  };
-  let runningStep: Step | undefined;
-  let nextStepTimer: NodeJS.Timeout | undefined;
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #stopping = new AbortController();
+  readonly #service: Service;
+  readonly #agenda: Agenda;
+  readonly #requestGroup: (worker: WorkerHandle, group: string) => void;
+  #runningStep: Step | undefined;
+  #nextStepTimer: NodeJS.Timeout | undefined;
   /** The number of generations in a row that were given up because a file changed during the load. */
-  let unstableLoads = 0;
+  #unstableLoads = 0;
 
-  return {
-    async start() {
-      const step: Step = { kind: 'generation', cause: 'start' };
-      runningStep = step;
-      let result = await perform(step);
-      while (result.kind === 'outdated' && result.change !== undefined) result = await perform(step);
-      if (result.kind === 'failed') throw new StartError(result.error);
-      agenda.applyResult(step, result, 0);
-      options.onResult?.(result);
-      runningStep = undefined;
-      if (stopping.signal.aborted) return;
-      announceGeneration();
-      watch.start();
-      runNextStep();
-    },
-    renew: () => requestGeneration('signal'),
-    sendSecureState: () => sendSecureState(service, pool.all()),
-    stop,
-    kill() {
-      for (const worker of pool.all()) worker.kill('the supervisor ends at once');
-    },
-    status: () => describeService(table, pool, agenda),
-  };
+  constructor(options: SupervisorOptions) {
+    const { dir, now = () => performance.now(), secureState, onGroups } = options;
+    const pool = options.createPool(this.#workerEvents());
+    const watch = options.createWatch((cause) => this.#onChange(cause));
+    const table = createGroupTable();
+    const loader = new Loader({ dir, pool, table });
+    const { workerCount, drainTimeout, port, log, mark } = options;
+    this.#options = options;
+    this.#service = {
+      ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
+      stopping: this.#stopping.signal,
+    };
+    this.#agenda = new Agenda(this.#service);
+    this.#requestGroup = createNewGroups({
+      workers: pool.all,
+      mayServe: (worker, load) => this.#mayServe(worker, load),
+      onAdmitted: (load) => {
+        table.addGroup(load);
+        this.#onGroupsChanged();
+      },
+    });
+  }
 
-  async function stop(): Promise<void> {
-    stopping.abort();
+  /** Resolves when the first generation serves. @throws StartError when no generation can serve */
+  async start(): Promise<void> {
+    const step: Step = { kind: 'generation', cause: 'start' };
+    this.#runningStep = step;
+    let result = await this.#perform(step);
+    while (result.kind === 'outdated' && result.change !== undefined) result = await this.#perform(step);
+    if (result.kind === 'failed') throw new StartError(result.error);
+    this.#agenda.applyResult(step, result, 0);
+    this.#options.onResult?.(result);
+    this.#runningStep = undefined;
+    if (this.#stopping.signal.aborted) return;
+    this.#announceGeneration();
+    this.#service.watch.start();
+    this.#runNextStep();
+  }
+
+  /** Makes a new generation, whether or not the folder has changed. */
+  renew(): void {
+    this.#requestGeneration('signal');
+  }
+
+  /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
+  sendSecureState(): void {
+    sendSecureState(this.#service, this.#service.pool.all());
+  }
+
+  status(): SupervisorStatus {
+    const { table, pool } = this.#service;
+    return describeService(table, pool, this.#agenda);
+  }
+
+  /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
+  async stop(): Promise<void> {
+    const { watch, loader, port, pool, log, drainTimeout } = this.#service;
+    this.#stopping.abort();
     watch.stop();
-    clearTimeout(nextStepTimer);
+    clearTimeout(this.#nextStepTimer);
     loader.abort();
     // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. A
     // last copy in the supervisor would let the kernel accept further clients, whose connections are then reset.
     port.close();
     for (const worker of pool.all()) {
-      if (worker.state === 'serving') worker.drain(drainTimeout, options.acceptFor);
+      if (worker.state === 'serving') worker.drain(drainTimeout, this.#options.acceptFor);
       else worker.quit();
     }
     const survivors = await pool.close();
     if (survivors.length > 0) log.error('workers-still-running', { workers: survivors.map(({ pid }) => pid) });
   }
 
+  kill(): void {
+    for (const worker of this.#service.pool.all()) worker.kill('the supervisor ends at once');
+  }
+
   // Events. If an event makes a step due and no step is running, the step begins at once.
 
-  function onChange(cause: string): void {
+  #workerEvents(): WorkerEvents {
+    return {
+      disconnected: () => this.#replaceLostWorker(),
+      died: (worker, death) => this.#onDied(worker, death),
+      gone: () => {
+        this.#options.onWorkers?.();
+        this.#runNextStep();
+      },
+      faulty: (worker) => this.#onFaulty(worker),
+      requested: (worker, group) => {
+        this.#abortTrial();
+        this.#requestGroup(worker, group);
+      },
+      importReported: (worker, load, files) => this.#onImportReported(worker, load, files),
+      importedOnCall: (worker, files) => {
+        // A report of an older generation is ignored, because the other files of its worker may be out of date.
+        if (worker.generation >= this.#service.table.current.generation) this.#service.watch.addFiles(files);
+      },
+      spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
+      metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
+    };
+  }
+
+  #onChange(cause: string): void {
     // A load that hangs is aborted, because the change may correct the file that hangs. Any other load continues. The
     // change is not lost, because the watch reports it again at each poll.
-    if (loader.isLoading() && runningStep?.kind !== 'probe') loader.abortIfStuck();
-    else requestGeneration(cause);
+    if (this.#service.loader.isLoading && !this.#isTrial) this.#service.loader.abortIfStuck();
+    else this.#requestGeneration(cause);
   }
 
-  function requestGeneration(cause: string): void {
-    agenda.requestGeneration(cause);
-    abortProbe();
-    runNextStep();
+  #requestGeneration(cause: string): void {
+    this.#agenda.requestGeneration(cause);
+    this.#abortTrial();
+    this.#runNextStep();
   }
 
-  function replaceLostWorker(): void {
+  #replaceLostWorker(): void {
     // Generation 0 means that the first generation does not serve yet. Then no worker is replaced.
-    if (stopping.signal.aborted || table.current.generation === 0) return;
-    agenda.planReplacement();
-    abortProbe();
-    runNextStep();
+    if (this.#stopping.signal.aborted || this.#service.table.current.generation === 0) return;
+    this.#agenda.planReplacement();
+    this.#abortTrial();
+    this.#runNextStep();
   }
 
-  function onDied(worker: WorkerHandle, { reason, lastState, importing }: Death): void {
-    if (stopping.signal.aborted) return;
-    const facts = {
-      worker: worker.pid,
-      generation: worker.generation,
-      reason,
-      file: worker.loadingFile ?? importing[0],
-    };
-    // A probe also loads quarantined files (files that have ended or hung a worker before), so they may end its worker.
-    // That worker serves no request. So its end is neither logged as an error nor counted.
-    if (runningStep?.kind === 'probe' && lastState === 'loading') return log.info('probe-worker-exited', facts);
-    agenda.countDeath();
+  #onDied(worker: WorkerHandle, { reason, lastState, importing }: Death): void {
+    if (this.#stopping.signal.aborted) return;
+    const { log } = this.#service;
+    const file = worker.loadingFile ?? importing[0];
+    const facts = { worker: worker.pid, generation: worker.generation, reason, file };
+    // A trial also loads files that have ended or hung a worker before, so they may end its worker. That worker serves
+    // no request. So its end is neither logged as an error nor counted.
+    if (this.#isTrial && lastState === 'loading') return log.info('trial-worker-exited', facts);
+    this.#agenda.countDeath();
     log.error('worker-died', facts);
-    for (const file of importing) quarantineNewFile(worker, file, reason);
-    if (lastState === 'serving') replaceLostWorker();
+    for (const file of importing) this.#skipNewFile(worker, file, reason);
+    if (lastState === 'serving') this.#replaceLostWorker();
   }
 
   /** Called when a new file has ended a worker that served. Keeps the other workers from importing the file. */
-  function quarantineNewFile(worker: WorkerHandle, file: string, reason: string): void {
+  #skipNewFile(worker: WorkerHandle, file: string, reason: string): void {
+    const { loader, pool, log } = this.#service;
     const group = parseFileName(file)?.group;
     if (group === undefined) return;
-    quarantine.add(file, reason, watch.takeSnapshot());
+    loader.addHarmful(file, reason);
     for (const other of pool.all()) other.send({ kind: 'skip', file, reason });
     const load: GroupLoad = { group, file, ok: false, code: 'LOAD_CRASHED', error: reason };
-    onImportReported(worker, load, []);
+    this.#onImportReported(worker, load, []);
     logNotLoadable(log, load);
   }
 
   /** Called when something was thrown in the worker outside any request, so that its state may be wrong. */
-  function onFaulty(worker: WorkerHandle): void {
-    agenda.planReplacement();
+  #onFaulty(worker: WorkerHandle): void {
+    this.#agenda.planReplacement();
     if (worker.state === 'serving') {
-      log.warn('worker-faulty', { worker: worker.pid, effect: 'it drains as soon as its replacement serves' });
-      abortProbe();
+      const effect = 'it drains as soon as its replacement serves';
+      this.#service.log.warn('worker-faulty', { worker: worker.pid, effect });
+      this.#abortTrial();
     }
-    runNextStep();
+    this.#runNextStep();
   }
 
-  function onImportReported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
+  #onImportReported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
+    const { table, watch } = this.#service;
     if (worker.generation !== table.current.generation) return;
     watch.addGroup(load, files);
     if (load.ok) return;
     table.addGroup(load);
-    onGroupsChanged();
-    runNextStep();
+    this.#onGroupsChanged();
+    this.#runNextStep();
   }
 
-  function onGroupsChanged(): void {
-    options.onGroups?.(table.current.groups.values());
-    options.onWorkers?.();
+  #onGroupsChanged(): void {
+    this.#options.onGroups?.(this.#service.table.current.groups.values());
+    this.#options.onWorkers?.();
   }
 
-  /** Reports the state of the newest generation to the workers, which import new groups in the state `serving` only. */
-  function announceGeneration(): void {
-    const isLoading = runningStep?.kind === 'generation';
-    const state = isLoading ? 'loading' : agenda.rejection === undefined ? 'serving' : 'rejected';
-    for (const worker of pool.all()) worker.send({ kind: 'generation', state });
-  }
-
-  /**
-   * Whether the worker is of the generation that serves, or of the one that loads. A report of a worker of an
-   * older generation is ignored, because the other files of that worker may be out of date.
-   */
-  function isCurrentOrNewer({ generation }: WorkerHandle): boolean {
-    return generation >= table.current.generation;
-  }
-
-  function abortProbe(): void {
-    if (runningStep?.kind === 'probe') loader.abort();
+  /** @param load undefined before the import */
+  #mayServe(worker: WorkerHandle, load: GroupLoad | undefined): boolean {
+    const { table, watch, log } = this.#service;
+    const isGenerationDue = this.#runningStep?.kind === 'generation' || this.#agenda.isGenerationDue;
+    const isRejected = this.#agenda.rejection !== undefined;
+    const reason = whyNotServe(worker, load?.file, { table, watch, isGenerationDue, isRejected });
+    if (reason !== undefined) log.debug('new-group-withheld', { worker: worker.pid, file: load?.file, reason });
+    return reason === undefined;
   }
 
   // Steps. One step runs at a time. The next step is chosen when that step has ended, or when an event comes.
 
-  function runNextStep(): void {
-    if (runningStep !== undefined || stopping.signal.aborted || table.current.generation === 0) return;
-    clearTimeout(nextStepTimer);
-    const step = agenda.takeNext();
-    if (step.kind !== 'wait') void run(step);
-    else if (Number.isFinite(step.duration)) nextStepTimer = setTimeout(runNextStep, step.duration);
+  #runNextStep(): void {
+    if (this.#runningStep !== undefined || this.#stopping.signal.aborted) return;
+    if (this.#service.table.current.generation === 0) return;
+    clearTimeout(this.#nextStepTimer);
+    const step = this.#agenda.takeNext();
+    if (step.kind !== 'wait') void this.#run(step);
+    else if (Number.isFinite(step.duration)) this.#wakeAfter(step.duration);
   }
 
-  async function run(step: Step): Promise<void> {
-    runningStep = step;
-    announceGeneration();
+  #wakeAfter(duration: number): void {
+    this.#nextStepTimer = setTimeout(() => this.#runNextStep(), duration);
+  }
+
+  async #run(step: Step): Promise<void> {
+    const { now, log } = this.#service;
+    this.#runningStep = step;
+    this.#announceGeneration();
     const startedAt = now();
     try {
-      const result = await perform(step);
-      agenda.applyResult(step, result, now() - startedAt);
-      options.onResult?.(result);
+      const result = await this.#perform(step);
+      this.#agenda.applyResult(step, result, now() - startedAt);
+      this.#options.onResult?.(result);
     } catch (error) {
       // The result `outdated` makes a generation due again.
-      agenda.applyResult(step, { kind: 'outdated' }, now() - startedAt);
+      this.#agenda.applyResult(step, { kind: 'outdated' }, now() - startedAt);
       log.error('supervisor-step-failed', { error: String(error) });
-      if (!stopping.signal.aborted) nextStepTimer = setTimeout(runNextStep, STEP_RETRY_DELAY);
+      if (!this.#stopping.signal.aborted) this.#wakeAfter(STEP_RETRY_DELAY);
       return;
     } finally {
-      runningStep = undefined;
-      announceGeneration();
+      this.#runningStep = undefined;
+      this.#announceGeneration();
     }
-    runNextStep();
+    this.#runNextStep();
   }
 
-  async function perform(step: Step): Promise<StepResult> {
-    if (step.kind === 'replacement') return replace(service, step.count);
-    if (step.kind === 'probe') return probe(service);
-    const result = await rollOut(service, step.cause, unstableLoads < MAX_UNSTABLE_LOADS);
-    if (result.kind !== 'outdated') unstableLoads = 0;
-    else if (result.change !== undefined) unstableLoads++;
+  async #perform(step: Step): Promise<StepResult> {
+    if (step.kind === 'replacement') return replace(this.#service, step.count);
+    const result = await rollOut(this.#service, step, this.#unstableLoads < MAX_UNSTABLE_LOADS);
+    if (result.kind !== 'outdated') this.#unstableLoads = 0;
+    else if (result.change !== undefined) this.#unstableLoads++;
     return result;
+  }
+
+  get #isTrial(): boolean {
+    return this.#runningStep?.kind === 'generation' && this.#runningStep.isTrial === true;
+  }
+
+  /** A trial ends as soon as anything else is to be done. */
+  #abortTrial(): void {
+    if (this.#isTrial) this.#service.loader.abort();
+  }
+
+  /**
+   * Reports the state of the newest generation to the workers, which import new groups in the state `serving` only. A
+   * trial does not count: a request for a new group aborts it.
+   */
+  #announceGeneration(): void {
+    const isLoading = this.#runningStep?.kind === 'generation' && !this.#isTrial;
+    const state = isLoading ? 'loading' : this.#agenda.rejection === undefined ? 'serving' : 'rejected';
+    for (const worker of this.#service.pool.all()) worker.send({ kind: 'generation', state });
   }
 }

@@ -19,7 +19,7 @@ import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
-import { editTable, listTable, loadTable } from './table.ts';
+import { copyWarnings, editTable, listTable, loadTable } from './table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store'];
 
@@ -144,8 +144,10 @@ async function list({ settings, now }: CommandCall): Promise<Answer> {
   const { dataDir, store } = settings;
   if (store === undefined && !existsSync(dataDir))
     throw new CommandError(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
-  const rows = await listTable(settings, now);
-  return { json: rows, text: rows.length === 0 ? 'There are no credentials.' : drawTable(rows) };
+  const table = await listTable(settings, now);
+  const { rows } = table;
+  const text = rows.length === 0 ? 'There are no credentials.' : drawTable(rows);
+  return { json: rows, text, warnings: copyWarnings(table, settings) };
 }
 
 async function check({ settings, io, now }: CommandCall): Promise<Answer> {
@@ -170,6 +172,7 @@ async function check({ settings, io, now }: CommandCall): Promise<Answer> {
   return {
     json: { shape: hasRightShape, checksum: isChecksumRight, live: row !== undefined, ...details },
     text: [shape, checksum, live].join('\n'),
+    warnings: copyWarnings(table, settings),
     exitCode: row === undefined ? 1 : 0,
   };
 }

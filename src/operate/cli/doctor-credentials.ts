@@ -5,6 +5,7 @@ import { groupNameOf } from '../../base/page-name.ts';
 import { trustedMode } from '../../base/system.ts';
 import { readSessionKey } from '../../callers/credentials/session.ts';
 import { type ListedRow, listCredentials } from '../../callers/credentials/table/listing.ts';
+import { STORE_COPY } from '../../callers/credentials/write/editable-table.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { WRITABLE_BY_EVERYONE } from '../../live/load/naming.ts';
 import type { Installation, Report } from './finding.ts';
@@ -22,7 +23,8 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
     report('wrong', (error as Error).message);
   }
   const path = tablePath(settings.dataDir);
-  const rows = listCredentials(path, now);
+  const { rows, isCopy } = listCredentials(path, now);
+  if (isCopy && settings.store === undefined) report('warning', `it is ${STORE_COPY}`, path);
   const liveRows = rows.filter(({ state }) => state === 'live');
   checkFile(path, liveRows, report);
   const findings = [...rows.flatMap((row) => findingsOf(row, now)), ...missingGroups(liveRows, inspection)];

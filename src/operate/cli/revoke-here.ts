@@ -14,14 +14,18 @@ export async function revokeHere(dataDir: string, id: string, isUndo: boolean, n
   else revoked.set(id, time);
   writeRevokedHere(dataDir, revoked);
   if (existsSync(tablePath(dataDir)))
-    await updateTable(dataDir, ({ rows, change }) => {
-      for (const [index, row] of rows.entries()) {
-        const { id: rowId, revoked_at: revokedAt } = (row ?? {}) as RawRow;
-        if (rowId !== id) continue;
-        if (isUndo && revokedAt === time) change(index, { revoked_at: undefined });
-        if (!isUndo && (revokedAt ?? undefined) === undefined) change(index, { revoked_at: time });
-      }
-    });
+    await updateTable(
+      dataDir,
+      ({ rows, change }) => {
+        for (const [index, row] of rows.entries()) {
+          const { id: rowId, revoked_at: revokedAt } = (row ?? {}) as RawRow;
+          if (rowId !== id) continue;
+          if (isUndo && revokedAt === time) change(index, { revoked_at: undefined });
+          if (!isUndo && (revokedAt ?? undefined) === undefined) change(index, { revoked_at: time });
+        }
+      },
+      { isCopyAllowed: true },
+    );
   return {
     json: { id, revoked_here: !isUndo },
     text: isUndo

@@ -1,9 +1,13 @@
 // Reads and changes the table for the commands: in the store with STORE, else in the data folder.
 import type { Settings } from '../../base/settings.ts';
-import { type ListedRow, listCredentials, listRows } from '../../callers/credentials/table/listing.ts';
+import {
+  type ListedTable,
+  listCredentials,
+  listTable as listTableOf,
+} from '../../callers/credentials/table/listing.ts';
 import { readTable } from '../../callers/credentials/table/live-table.ts';
 import { type CredentialTable, parseTable } from '../../callers/credentials/table/table.ts';
-import type { EditableTable } from '../../callers/credentials/write/editable-table.ts';
+import { type EditableTable, STORE_COPY } from '../../callers/credentials/write/editable-table.ts';
 import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
 import type { PostgresStore } from '../store/postgres.ts';
 import { CommandError } from './command.ts';
@@ -21,15 +25,20 @@ export async function editTable<T>(
   return withStore(settings, (store) => updateRows(store, ids, edit));
 }
 
-export async function listTable(settings: TableSettings, now: number): Promise<ListedRow[]> {
+export async function listTable(settings: TableSettings, now: number): Promise<ListedTable> {
   if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
   const text = await readStoredTable(settings);
-  return listRows((onRow) => parseTable(text, onRow), now);
+  return listTableOf((onRow) => parseTable(text, onRow), now);
 }
 
 export async function loadTable(settings: TableSettings): Promise<CredentialTable> {
   if (settings.store === undefined) return readTable(tablePath(settings.dataDir));
   return parseTable(await readStoredTable(settings));
+}
+
+/** Returns a warning when the commands have read a copy of a store. A table that was read from a store is no copy. */
+export function copyWarnings({ isCopy }: Pick<CredentialTable, 'isCopy'>, { dataDir }: TableSettings): string[] {
+  return isCopy ? [`${tablePath(dataDir)} is ${STORE_COPY}`] : [];
 }
 
 /** Returns the rows as the text of a table file, so that the file and the store have one parser. */

@@ -11,10 +11,12 @@ const MAX_LIST_LENGTH = 512;
 /** Members with more characters than this are removed first (3.3.1.5). */
 const LONG_MEMBER = 128;
 
-/** Matches a key: a name, or a tenant and its system, such as `rojo` or `fw529a3039@dt` (3.3.1.3.1). */
-const KEY = /^(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/;
-/** Matches a value: printable ASCII without comma and equals sign, not ending in a space (3.3.1.3.2). */
-const VALUE = /^[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
+/**
+ * Matches a member. Its key is a name, or a tenant and its system, such as `rojo` or `fw529a3039@dt` (3.3.1.3.1). Its
+ * value is printable ASCII without comma and equals sign, and does not end in a space (3.3.1.3.2).
+ */
+const MEMBER =
+  /^([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 
 /**
  * @param lines the values of all header lines with the name `tracestate`, in their order
@@ -29,9 +31,8 @@ export function parseTracestate(lines: readonly string[]): string {
   if (members.length > MAX_MEMBERS) return '';
   const keys = new Set<string>();
   for (const member of members) {
-    const equalsSign = member.indexOf('=');
-    const key = member.slice(0, equalsSign);
-    if (equalsSign < 0 || keys.has(key) || !KEY.test(key) || !VALUE.test(member.slice(equalsSign + 1))) return '';
+    const key = MEMBER.exec(member)?.[1];
+    if (key === undefined || keys.has(key)) return '';
     keys.add(key);
   }
   return shorten(members).join(',');
@@ -40,8 +41,8 @@ export function parseTracestate(lines: readonly string[]): string {
 /** Removes long members first, and then others, each time from the end, because the first members are the newest. */
 function shorten(members: string[]): string[] {
   const lengthOf = (list: readonly string[]) => list.join(',').length;
-  for (let i = members.length - 1; i >= 0 && lengthOf(members) > MAX_LIST_LENGTH; i--)
-    if ((members[i] as string).length > LONG_MEMBER) members.splice(i, 1);
-  while (lengthOf(members) > MAX_LIST_LENGTH) members.pop();
+  const isLong = (member: string) => member.length > LONG_MEMBER;
+  // Without a long member, the index is -1, which is the last member.
+  while (lengthOf(members) > MAX_LIST_LENGTH) members.splice(members.findLastIndex(isLong), 1);
   return members;
 }

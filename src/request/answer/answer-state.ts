@@ -1,4 +1,5 @@
 // The state of the answer to one request. The files of this folder own it.
+import { OwnHeaders } from '../../base/own-headers.ts';
 import type { LiveStream } from './byte-stream.ts';
 import type { FormatError } from './error-body.ts';
 
@@ -25,6 +26,15 @@ export class AnswerState {
   live: LiveStream | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
+  /** The headers that `params.setHeader` and its like have set; undefined for nearly all requests. */
+  ownHeaders: OwnHeaders | undefined;
   /** Makes the bodies of refusals in the place of `formatError` of the service file; undefined for usual requests. */
   formatRefusal: FormatError | undefined;
+
+  /** @throws Error when the head of the answer has been sent */
+  get settableHeaders(): OwnHeaders {
+    if (this.isComplete || this.isStreaming) throw new Error('the answer has been sent, so no header can be set');
+    this.ownHeaders ??= new OwnHeaders();
+    return this.ownHeaders;
+  }
 }

@@ -6,6 +6,7 @@ import { isReply } from '../../api/controller/reply.ts';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
+import { DESCRIBES_CONTENT } from '../../base/own-headers.ts';
 import type { WatchStream } from '../../callers/access/open-streams.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
@@ -46,7 +47,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   function answer(exchange: Exchange, value: object): void {
     let convertedAnswer: Answer | undefined;
     try {
-      convertedAnswer = convertResult(value, exchange.answer.status);
+      const { status, ownHeaders } = exchange.answer;
+      convertedAnswer = convertResult(value, status, ownHeaders?.contentType);
       for (const name of convertedAnswer.droppedHeaders) {
         const header = name.slice(0, 100);
         log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
@@ -191,7 +193,7 @@ function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean 
 
 /** Removes the headers `Content-…` that describe a body, because a 304 has none (RFC 9110, 15.4.5). */
 function withoutContentHeaders(headers: readonly string[]): string[] {
-  return headers.filter((_, i) => !/^content-(?!location$|security-policy)/i.test(headers[i - (i % 2)] as string));
+  return headers.filter((_, i) => !DESCRIBES_CONTENT.test(headers[i - (i % 2)] as string));
 }
 
 /** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */

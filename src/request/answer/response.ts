@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { JSON_TYPE } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
@@ -17,6 +18,7 @@ import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
+import { NEVER_A_BODY } from './result.ts';
 
 export interface RequestObserver {
   /**
@@ -111,14 +113,7 @@ export class Responder {
       return this.fail(exchange, error);
     }
     const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
-    this.#sendText(
-      exchange,
-      exchange.answer.status,
-      body,
-      this.#headerSetOf(exchange).json,
-      NO_HEADERS,
-      endsConnection,
-    );
+    this.#sendText(exchange, exchange.answer.status, body, this.#resultLines(exchange), NO_HEADERS, endsConnection);
   }
 
   /** Sends a body that no cache may store, because it can contain a secret. */
@@ -181,9 +176,12 @@ export class Responder {
       this.#hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
     const set = this.#headerSetOf(exchange);
-    if (contentType === undefined) return this.#sendText(exchange, status, text, set.uncached, headers, endsConnection);
-    const lines = set.addTo(['Content-Type', contentType, ...NO_STORE, ...headers]);
-    this.#sendText(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
+    const { ownHeaders } = exchange.answer;
+    if (contentType === undefined && ownHeaders === undefined)
+      return this.#sendText(exchange, status, text, set.uncached, headers, endsConnection);
+    const lines = ['Content-Type', contentType ?? JSON_TYPE, ...NO_STORE, ...headers];
+    const allLines = [...set.addTo(ownHeaders?.addTo(lines, false) ?? lines), ...LAST_LINES];
+    this.#sendText(exchange, status, text, allLines, NO_HEADERS, endsConnection);
   }
 
   /**
@@ -211,6 +209,15 @@ export class Responder {
     this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
 
+  /** Returns the header lines of a JSON result, which end in LAST_LINES. */
+  #resultLines(exchange: Exchange): string[] {
+    const set = this.#headerSetOf(exchange);
+    const { ownHeaders } = exchange.answer;
+    if (ownHeaders === undefined) return set.json;
+    const lines = ownHeaders.addTo(['Content-Type', ownHeaders.contentType ?? JSON_TYPE], true);
+    return [...set.addTo(lines), ...LAST_LINES];
+  }
+
   #headerSetOf(exchange: Exchange): HeaderSet {
     return this.#headerSets(exchange.head.origin);
   }
@@ -226,7 +233,8 @@ export class Responder {
     const { response, requestId } = exchange;
     if (endsConnection || this.#hasLongRest(exchange) || (this.#isDraining && !hasWaitingRequests(exchange)))
       response.shouldKeepAlive = false;
-    response.writeHead(status, [...this.#headerSetOf(exchange).addTo(headers), 'X-Request-Id', requestId]);
+    const lines = exchange.answer.ownHeaders?.addTo(headers, !NEVER_A_BODY.has(status)) ?? headers;
+    response.writeHead(status, [...this.#headerSetOf(exchange).addTo(lines), 'X-Request-Id', requestId]);
   }
 
   /** Passes the answer to a tool call to the code in operate/tools/, and sends nothing on the connection. */

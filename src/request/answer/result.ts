@@ -29,21 +29,27 @@ export interface Answer extends Validators {
 
 export const NO_BODY: AnswerBody = { kind: 'whole', content: '' };
 /** Statuses that never have a body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
-const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+export const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
  * Converts a value that an operation returned. `status` is the status of a value that has none of its own.
  *
+ * @param contentType the content type that the operation has set; a type of a `Reply` wins over it
  * @throws HttpError UNENCODABLE_RESULT, whose cause says what to return instead
  */
-export function convertResult(value: object, status: number): Answer {
-  if (isReply(value)) return convertReply(value.status, value.body, value.headers);
+export function convertResult(value: object, status: number, contentType?: string): Answer {
+  if (isReply(value)) return convertReply(value.status, value.body, value.headers, contentType);
   if (isWebObject(value, 'Response')) return convertResponse(value as Response);
   const { body, type } = convertBody(value);
-  return { status, ...readHeaders([]), contentType: type, body };
+  return { status, ...readHeaders([]), contentType: contentType ?? type, body };
 }
 
-function convertReply(status: number, value: unknown, replyHeaders: ReplyHeaders | undefined): Answer {
+function convertReply(
+  status: number,
+  value: unknown,
+  replyHeaders: ReplyHeaders | undefined,
+  contentType: string | undefined,
+): Answer {
   // The Reply can come from another version of Gatefold, or from code that imitates one. So its fields are checked.
   if (!Number.isInteger(status) || status < 200 || status > 399)
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
@@ -58,7 +64,7 @@ function convertReply(status: number, value: unknown, replyHeaders: ReplyHeaders
   if (value === undefined || NEVER_A_BODY.has(status))
     return { status, ...lines, contentType: undefined, body: NO_BODY };
   const { body, type } = convertBody(value);
-  return { status, ...lines, contentType: lines.contentType ?? type, body };
+  return { status, ...lines, contentType: lines.contentType ?? contentType ?? type, body };
 }
 
 function convertResponse(response: Response): Answer {

@@ -38,9 +38,9 @@ before(async () => {
 after(() => service.close());
 
 test('authenticate is awaited first, and then each access rule in order', async () => {
-  const headers = { cookie: 'a=%zz; b=%20', 'content-type': 'application/json' };
+  const headers = { cookie: '=x; a=%zz; b=%20; =c; d="e"; d=f; g', 'content-type': 'application/json' };
   const answer = await fetch(`${service.url}/api/desk`, { method: 'POST', headers, body: '[1]' });
-  assert.deepEqual(await answer.json(), { data: [1], cookies: { a: '%zz', b: ' ' } });
+  assert.deepEqual(await answer.json(), { data: [1], cookies: { a: '%zz', b: ' ', d: 'e' } });
   assert.deepEqual(shared.askedRules.splice(0), ['first', 'second']);
   const line = service.lines.find(({ event }) => event === 'operation-info');
   assert.deepEqual([line?.message, line?.address, line?.aborted], ['asked', '127.0.0.1', false]);

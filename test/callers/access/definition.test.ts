@@ -34,6 +34,10 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ access: ['application', 'user'] }, /access needs a user, and there is no authenticate/],
   [{ formatError: async () => ({}) }, /formatError is async: it must return the body itself/],
   [{ formatError: {} }, /formatError must be a function/],
+  ...[{}, 'next', null, class {}, { *around() {} }.around, { async *around() {} }.around, [() => 1]].map(
+    (around) => [{ around }, /around must be a function \(next, params\) => result/] as const,
+  ),
+  [{ arround: (next: () => unknown) => next() }, /arround is no property of a service; there are .*around/],
   [{ unchecked: true }, /unchecked must be 'refuse'/],
   [{ close: 'pool' }, /close must be a function/],
   [

@@ -6,6 +6,7 @@ import {
   defineService,
   ErrorReply,
   HttpError,
+  type Next,
   type Operations,
   type Refusal,
   Reply,
@@ -41,6 +42,19 @@ export const good = [
     unchecked: 'refuse',
     close: async () => {},
   }),
+  defineService<User>({
+    authenticate: ({ setCookie, setHeader, appendHeader }) => {
+      setCookie('session', 'x', { maxAge: 60, sameSite: 'Strict' });
+      setHeader('X-Total', 7);
+      appendHeader('Link', '</>');
+      return null;
+    },
+    around: async (next, { user, log }) => {
+      log.info(String(user?.role));
+      return next();
+    },
+  }),
+  defineService({ around: (next) => next() }),
   defineService<User>({ authenticate: () => null, access: async ({ user }) => user !== undefined }),
   defineService({
     formatError: ({ status }: Refusal) => new ErrorReply(status, 'text', { 'Content-Type': 'text/plain' }),
@@ -70,6 +84,16 @@ export const bad = [
   defineService<User>({ access: ({ user }) => user?.role }),
   // @ts-expect-error no such word
   defineService({ access: 'users' }),
+  // @ts-expect-error the user may be absent
+  defineService<User>({ around: (next, { user }) => [user.role, next] }),
+  // @ts-expect-error next takes no arguments
+  defineService({ around: (next) => next({ other: 'data' }) }),
+  // @ts-expect-error around is a function
+  defineService({ around: [(next: () => unknown) => next()] }),
+  // @ts-expect-error no such option
+  defineService({ authenticate: ({ setCookie }) => setCookie('a', '1', { httponly: true }) }),
+  // @ts-expect-error a cookie is a text
+  defineService({ authenticate: ({ setCookie }) => setCookie('a', 1) }),
   // @ts-expect-error formatError is synchronous
   defineService({ formatError: async (): Promise<MyError> => ({ errors: { body: [] } }) }),
   // @ts-expect-error a body is needed
@@ -108,6 +132,13 @@ export class NoteController {
   }
   'DELETE {id}'(): void {}
   'GET async'(): void {}
+}
+
+export class Guarded {
+  async _around(next: Next<{ rows: number }>, _data: unknown, { setHeader }: ControllerParams): Promise<object> {
+    setHeader('X-Rows', (await next()).rows);
+    return next();
+  }
 }
 
 export class WrongController {

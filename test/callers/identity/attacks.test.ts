@@ -86,7 +86,9 @@ describe('identity under attack', () => {
 
   test('docs/IDENTITY.md lists each reason for an invalid token', () => {
     const document = readFileSync(new URL('../../../docs/IDENTITY.md', import.meta.url), 'utf8');
-    for (const reason of Object.keys(TOKEN_REASONS))
+    for (const [reason, sentence] of Object.entries(TOKEN_REASONS)) {
       assert.ok(document.includes(`\`${reason}\``), `The document lacks the reason ${reason}`);
+      assert.match(sentence, / .* /, reason);
+    }
   });
 });

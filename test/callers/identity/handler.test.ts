@@ -111,6 +111,13 @@ describe('signin and register answer malformed data with 400, also without provi
       }));
   }
 
+  test('the longest nonce, name and description are well formed', () =>
+    withIdentity([], async ({ identity }) => {
+      const application = { name: 'n'.repeat(100), description: 'd'.repeat(500) };
+      const data = { credential: 'x', nonce: 'n'.repeat(255), application };
+      await assert.rejects(identity.register(data, json), { code: 'IDENTITY_NOT_CONFIGURED' });
+    }));
+
   test('signin refuses an application that is an object', () =>
     withIdentity([], async ({ identity }) => {
       const data = { credential: 'x', application: {} };

@@ -1,9 +1,9 @@
 // The pool of workers, without a process.
 import assert from 'node:assert/strict';
+import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { describe, it } from 'node:test';
 import { createPool } from '../../../src/live/supervisor/workers/pool.ts';
-import type { EarlyWorker } from '../../../src/live/supervisor/workers/prefork.ts';
 
 const EVENTS = {
   disconnected() {},
@@ -17,22 +17,18 @@ const EVENTS = {
 
 function createWorker() {
   const process = { pid: 1, exitCode: 0, signalCode: null, kill() {} };
-  const worker = Object.assign(new EventEmitter(), { id: 1, process, isConnected: () => true, send() {} });
-  const earlyWorker: EarlyWorker = {
-    isAlive: () => true,
-    adopt: (takeOver) => takeOver(worker as never),
-    kill: async () => {},
-  };
-  return { worker, earlyWorker };
+  return Object.assign(new EventEmitter(), { id: 1, process, isConnected: () => true, send() {} });
 }
 
 const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
 
 describe('createPool', () => {
-  it('close clears every timer when all workers have ended', async () => {
+  it('close clears every timer when all workers have ended', async (test) => {
     const before = countTimers();
-    const { worker, earlyWorker } = createWorker();
-    const pool = createPool({ earlyWorkers: [earlyWorker], events: EVENTS, drainTimeout: 30_000 });
+    const worker = createWorker();
+    test.mock.method(cluster, 'fork', () => worker);
+    const pool = createPool({ events: EVENTS, drainTimeout: 30_000 });
+    pool.fork();
     const closed = pool.close();
     worker.emit('disconnect');
     worker.emit('exit');

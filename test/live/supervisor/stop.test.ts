@@ -12,21 +12,17 @@ function serve(test: TestContext, store: string) {
   const dir = createFolder(test, { 'TestController.js': controller(1) });
   const script = `
     import cluster from 'node:cluster';
-    import { setTimeout as sleep } from 'node:timers/promises';
     import { createLog } from ${JSON.stringify(moduleUrl('src/base/log'))};
     import { serve } from ${JSON.stringify(moduleUrl('src/live/supervisor/serve'))};
 
     const signal = () => process.emit('SIGTERM', 'SIGTERM');
     cluster.setupPrimary({ exec: 'no-worker.js', silent: true });
     cluster.on('fork', () => console.log('forked'));
-    let kills = 0;
     await serve({
       settings: {
         ...{ host: '127.0.0.1', port: 0, workers: 1, domains: [], drainTimeout: 100, docs: 'off', mcp: 'off' },
         ...{ controllersDir: ${JSON.stringify(dir)}, dataDir: ${JSON.stringify(dirname(dir))}, basePath: '/api' },
       },
-      // The first kill takes longer than the second one, and longer than the rest of a start.
-      earlyWorkers: [{ isAlive: () => false, kill: () => sleep(kills++ === 0 ? 500 : 0) }],
       log: createLog({ level: 'info', sink: { write: (text) => process.stdout.write(text), flush() {} } }),
       flush() {},
       store: ${store},

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import type { FileSelection, ListenOutcome } from '../../../src/live/supervisor/workers/worker-handle.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
 import { write } from '../../support/folder.ts';
 
@@ -83,7 +83,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-rejected')[0]?.error, error);
     assert.equal(service.serving().length, 2);
     service.made.load = (order) => loaded(order);
-    await service.pass(1000);
+    await service.pass(5000);
     assert.equal(service.supervisor.status().generation, 3);
   });
 
@@ -289,7 +289,7 @@ describe('a replacement', () => {
     assert.equal(service.supervisor.status().workersReplaced, 2);
   });
 
-  it('loads only the groups that serve, and skips what is in the quarantine', async (test) => {
+  it('loads only the groups that serve, and skips the files that ended a worker', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B', 'C'] });
     const orders: (readonly [files: readonly string[], skip: readonly string[]])[] = [];
     service.made.load = (order) => {
@@ -403,85 +403,109 @@ describe('a replacement', () => {
   });
 });
 
+/** A service whose group B has not loaded. */
+async function startedWithoutB(test: TestContext) {
+  const service = createFakeService(test, { groups: ['A', 'B'] });
+  service.made.load = withoutB;
+  await service.supervisor.start();
+  return service;
+}
+
+const withoutB = (order: FileSelection) => loaded(order, { 'BController.js': 'no database' });
+
 describe('a file that has not loaded', () => {
-  it('is probed after five seconds, and a generation starts only when the file loads', async (test) => {
-    const service = createFakeService(test, { groups: ['A', 'B'] });
-    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
-    await service.supervisor.start();
+  it('is tried after growing pauses, and the new workers serve only when the file loads', async (test) => {
+    const service = await startedWithoutB(test);
+    await service.pass(4999);
+    assert.equal(service.workers.length, 2);
+    await service.pass(1);
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().generation, 1);
+    await service.pass(9999);
+    assert.equal(service.workers.length, 4);
+    service.made.load = (order) => loaded(order);
+    await service.pass(1);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+  });
+
+  it('does not serve when a group that serves fails in its trial', async (test) => {
+    const service = await startedWithoutB(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'locked' });
     await service.pass(5000);
-    assert.equal(service.workers.length, 3);
-    assert.deepEqual(service.story, ['quit 3']);
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().rejected, undefined);
+  });
+
+  const INTERRUPTIONS: readonly (readonly [what: string, interrupt: (service: FakeService) => void])[] = [
+    ['a change', (service) => service.change('AController.js')],
+    ['the death of a worker', (service) => service.die(service.workers[0] as FakeWorker)],
+    ['a request for a new group', (service) => service.events().requested(service.workers[0] as FakeWorker, 'New')],
+  ];
+  for (const [what, interrupt] of INTERRUPTIONS)
+    it(`has its trial interrupted by ${what}`, async (test) => {
+      const service = await startedWithoutB(test);
+      const [first] = service.workers as [FakeWorker];
+      service.made.load = (order, { pid }) => (pid === 3 ? new Promise(() => {}) : withoutB(order));
+      await service.pass(5000);
+      first.sent.length = 0;
+      interrupt(service);
+      await service.settled();
+      assert.deepEqual(service.story.slice(0, 2), ['quit 3', 'quit 4']);
+      assert.equal(service.serving().length, 2);
+      if (what !== 'a request for a new group') return;
+      assert.deepEqual(first.sent, [
+        { kind: 'withheld', group: 'New', answer: 'changed' },
+        { kind: 'generation', state: 'serving' },
+      ]);
+      await service.pass(9999);
+      assert.equal(service.workers.length, 4, 'the next trial has the next pause');
+    });
+
+  it('leaves the watch alone until its trial has loaded more groups', async (test) => {
+    const service = await startedWithoutB(test);
+    service.story.length = 0;
+    service.made.isWatchTold = true;
+    await service.pass(5000);
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
     service.made.load = (order) => loaded(order);
     await service.pass(10_000);
-    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
-    assert.deepEqual(service.supervisor.status().notLoadable, []);
+    assert.deepEqual(service.story.slice(2), ['endLoad', 'drain 1', 'drain 2']);
   });
 
-  it('has its probe interrupted by a change', async (test) => {
-    const service = createFakeService(test, { groups: ['A', 'B'] });
-    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
-    await service.supervisor.start();
-    service.made.load = (order, { pid }) =>
-      pid === 3 ? new Promise(() => {}) : loaded(order, { 'BController.js': 'no database' });
-    await service.pass(5000);
-    service.change('AController.js');
-    await service.settled();
-    assert.equal(service.story[0], 'quit 3');
-    assert.equal(service.supervisor.status().generation, 2);
-    assert.equal(service.workers.length, 6, 'an interrupted probe starts again after the change');
-  });
-
-  it('stays in quarantine when it ends the worker of a probe', async (test) => {
+  it('and ended its process is skipped until it changes, except in a trial', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const deadly = 'BController.js';
-    service.made.seen = { 'file:/lib.js': 'deadly' };
-    service.made.load = (order, { pid, generation }) => {
+    const deadLoads: number[] = [];
+    service.made.load = (order, worker) => {
       if (order.skip.has(deadly)) return loaded(order);
-      const reason = 'it ended';
-      if (generation === 1 && pid !== 1) service.events().died(service.workers.at(-1) as FakeWorker, death);
-      return { kind: 'ended', file: deadly, reason };
+      deadLoads.push(worker.generation);
+      worker.state = 'gone';
+      service.events().died(worker, { reason: 'it ended', lastState: 'loading', importing: [] });
+      return { kind: 'ended', file: deadly, reason: 'it ended' };
     };
-    const death = { reason: 'it ended', lastState: 'loading', importing: [] } as const;
     await service.supervisor.start();
-    const deaths = service.supervisor.status().workersDied;
-    const { length } = service.workers;
-    service.made.seen = { 'file:/lib.js': 'still deadly' };
-    await service.pass(5000);
-    assert.ok(service.workers.length > length, 'a change of a file starts a probe');
-    assert.ok(service.logged('probe-worker-exited').length > 0);
-    assert.equal(service.supervisor.status().workersDied, deaths, 'the death of a probe worker is not counted');
-    service.made.load = (order) => {
-      assert.ok(order.skip.has(deadly));
-      return loaded(order);
-    };
     service.change('AController.js');
     await service.settled();
-    assert.equal(service.supervisor.status().generation, 2);
+    assert.deepEqual([...new Set(deadLoads)], [1]);
+    assert.equal(service.logged('trial-worker-exited').length, 0);
+    const deaths = service.supervisor.status().workersDied;
+    await service.pass(5000);
+    assert.deepEqual([...new Set(deadLoads)], [1, 3]);
+    assert.equal(service.logged('trial-worker-exited').length, 2);
+    assert.equal(service.supervisor.status().workersDied, deaths, 'the death of a worker of a trial is not counted');
+    write(service.dir, deadly, '// another text, of another length');
+    service.change(deadly);
+    await service.settled();
+    assert.deepEqual([...new Set(deadLoads)], [1, 3, 4]);
   });
 
-  it('has its probe rejected with an error when no worker can start', async (test) => {
-    const service = createFakeService(test, { groups: ['A', 'B'] });
-    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
-    await service.supervisor.start();
+  it('makes a rejected generation when no worker of its trial can start', async (test) => {
+    const service = await startedWithoutB(test);
     service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'EAGAIN' });
     await service.pass(5000);
-    assert.equal(service.logged('generation-rejected')[0]?.cause, 'probe');
+    assert.equal(service.logged('generation-rejected')[0]?.cause, 'retry');
     assert.equal(service.supervisor.status().rejected?.error, 'Cannot start a worker: EAGAIN');
-  });
-
-  it('and ended its process is probed when another file changed during its load', async (test) => {
-    const service = await started(test, { workers: 1, groups: ['A', 'B'] });
-    service.made.seen = { 'file:/lib.js': 'deadly' };
-    service.made.load = (order) => {
-      if (service.made.seen['file:/lib.js'] === 'mended') return loaded(order);
-      // The file is mended before the supervisor learns that it ended the process.
-      service.made.seen = { 'file:/lib.js': 'mended' };
-      return { kind: 'ended', file: 'BController.js', reason: 'it ended' };
-    };
-    service.die(service.workers[0] as FakeWorker);
-    await service.settled();
-    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
-    assert.deepEqual(service.supervisor.status().notLoadable, []);
   });
 
   it('and ended a serving worker is skipped by the other workers and the replacement', async (test) => {
@@ -526,30 +550,6 @@ describe('the agenda', () => {
     service.made.isFolderThere = false;
     await service.pass(60_000);
     assert.equal(service.workers.length, length);
-  });
-
-  it('waits four minutes after a probe that loaded a file and a generation that did not', async (test) => {
-    const service = createFakeService(test, { groups: ['A', 'B'] });
-    const isProbe = (pid: number | undefined) => pid === 3;
-    service.made.load = (order, { pid }) => loaded(order, isProbe(pid) ? {} : { 'BController.js': 'no database' });
-    await service.supervisor.start();
-    await service.pass(5000);
-    assert.equal(service.supervisor.status().generation, 2);
-    const { length } = service.workers;
-    await service.pass(239_999);
-    assert.equal(service.workers.length, length);
-    await service.pass(1);
-    assert.equal(service.workers.length, length + 1);
-  });
-
-  it('starts a generation when a serving file ended a replacement', async (test) => {
-    const service = await started(test);
-    service.made.load = (order, { pid }) =>
-      pid === 3 ? { kind: 'ended', file: 'AController.js', reason: 'it ended' } : loaded({ ...order, skip: new Map() });
-    service.die(service.workers[0] as FakeWorker);
-    await service.settled();
-    assert.equal(service.logged('worker-replaced').length, 1);
-    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'a controller that ends its process');
   });
 });
 

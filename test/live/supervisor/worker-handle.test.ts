@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { createWorkerHandle, type WorkerEvents } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import { type WorkerEvents, WorkerProcess } from '../../../src/live/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../../src/live/worker/messages.ts';
 
 const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };
@@ -34,7 +34,7 @@ function create() {
     importReported: (_worker, { file }) => void log.push(`imported ${file}`),
     importedOnCall: note('importedOnCall'),
   };
-  const worker = createWorkerHandle(fake as never, events, 1000);
+  const worker = new WorkerProcess(fake as never, events, 1000);
   const say = (message: FromWorker) => fake.emit('message', seal(message));
   const die = () => {
     fake.emit('disconnect');

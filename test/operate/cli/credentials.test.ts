@@ -405,6 +405,27 @@ test('a refused call exits with 1, prints one line on standard error and keeps t
   assert.match((await run('check', { stdin: 'gfs_a' })).err, /Cannot use \S+session\.key: it has 4 characters/);
 });
 
+test("without STORE, a store's copy is read with a warning, and no command changes it", async (t) => {
+  const { folder, run } = bench(t);
+  const row = makeRow();
+  const path = join(folder, 'production.json');
+  const text = JSON.stringify({ store: { version: 'a/b/1' }, production: [row.row] });
+  writeFileSync(path, text);
+  for (const words of ['issue --name n', `rotate ${row.id}`, `revoke ${row.id}`]) {
+    const { code, out, err } = await run(words);
+    assert.deepEqual([code, out], [1, ''], words);
+    assert.match(
+      err,
+      /Cannot write \S+: it is a copy of a store's table.*; set STORE \(and STORE_KEY\) as the service/,
+    );
+  }
+  assert.equal(readFileSync(path, 'utf8'), text);
+  for (const words of ['list', 'check']) {
+    const { code, err } = await run(words, { stdin: row.token });
+    assert.deepEqual([code, /\S+production\.json is a copy of a store's table; set STORE/.test(err)], [0, true], err);
+  }
+});
+
 test('JSON output and errors contain no control character of a file', async (t) => {
   const { folder, run } = bench(t);
   const { row } = makeRow({ name: 'a\u009b\u202eb' });

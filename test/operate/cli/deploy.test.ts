@@ -25,7 +25,7 @@ import {
   runProgram,
   waitForRelease,
 } from '../../../src/operate/cli/deploy/serving.ts';
-import { runScript, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
+import { makeCommand, serviceScript, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
 import { MARK, quote, runRemote } from '../../../src/operate/cli/deploy/ssh.ts';
 import { parseTarget } from '../../../src/operate/cli/deploy/target.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
@@ -327,8 +327,8 @@ for (const [program = '', ...words] of SHELLS) {
       assert.deepEqual([node, isSetUp, hasGatefoldCopy, found], [process.versions.node, false, false, dir]);
       assert.ok(existsSync(join(dir, 'runtime')));
       assert.equal(JSON.parse(stdout.slice(MARK.length)).writableByOthers, undefined);
-      for (const name of ['env', 'run', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
-      for (const name of ['', 'env', 'run', 'restart', 'runtime'])
+      for (const name of ['env', 'run', 'gatefold', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
+      for (const name of ['', 'env', 'run', 'gatefold', 'restart', 'runtime'])
         for (const mode of [0o775, 0o757]) {
           chmodSync(join(dir, name), mode);
           const { stdout } = sh(probeCommand(question));
@@ -350,22 +350,46 @@ for (const [program = '', ...words] of SHELLS) {
       assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);
     });
 
-    test('the run script starts the server with the settings of the env file', (t) => {
+    test('the scripts start the server, and commands, with the settings of the env file', (t) => {
       const root = makeProject(t);
       const dir = join(root, HOSTILE);
       mkdirSync(join(dir, 'runtime/current/dist'), { recursive: true });
       const script = 'const { cwd, env } = process; const { NODE_ENV, CONTROLLERS_DIR, DATA_DIR, GREETING } = env;\n';
       const print = 'console.log(JSON.stringify([cwd(), NODE_ENV, CONTROLLERS_DIR, DATA_DIR, GREETING]));\n';
-      writeFileSync(join(dir, 'runtime/current/dist/server.js'), script + print);
+      for (const name of ['server.js', 'cli.js'])
+        writeFileSync(
+          join(dir, 'runtime/current/dist', name),
+          script + print.replace('GREETING]', 'GREETING, ...process.argv.slice(2)]'),
+        );
       writeFileSync(join(dir, 'env'), "GREETING='good day'\nDATA_DIR=/var/lib/shop\n");
       const { NODE_ENV, CONTROLLERS_DIR, DATA_DIR, ...env } = process.env;
-      const { stdout, stderr } = sh(runScript(dir, "src/a'b", process.execPath), { cwd: root, env });
       const expected = [dir, 'production', join(dir, "current/src/a'b"), '/var/lib/shop', 'good day'];
-      assert.deepEqual(JSON.parse(stdout || 'null'), expected, stderr);
+      for (const program of ['server', 'cli'] as const) {
+        const script = serviceScript(program, dir, "src/a'b", process.execPath);
+        const { stdout, stderr } = sh(`set -- 'an argument'\n${script}`, { cwd: root, env });
+        assert.deepEqual(JSON.parse(stdout || 'null'), [...expected, 'an argument'], stderr);
+      }
       assert.equal(readEnvironment(dir).GREETING, 'good day');
     });
   });
 }
+
+test('a deployment makes DIR/gatefold once, and root runs it as the owner of the data folder', (t) => {
+  const dir = makeProject(t, { 'runtime/current/dist/cli.js': 'console.log(process.getuid());' });
+  const path = join(dir, 'gatefold');
+  assert.deepEqual(makeCommand({ dir, controllers: 'controllers' }), [`Made ${path}`]);
+  const run = () => spawnSync(path, { encoding: 'utf8' });
+  assert.equal(run().stdout, `${process.getuid?.()}\n`, run().stderr);
+  if (process.getuid?.() === 0) {
+    const [nobody = 0] = execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }).split('\n').map(Number);
+    chmodSync(dir, 0o755);
+    chownSync(join(dir, 'data'), nobody, nobody);
+    assert.equal(run().stdout, `${nobody}\n`, run().stderr);
+  }
+  writeFileSync(path, '#!/bin/sh\n# mine\n');
+  assert.deepEqual(makeCommand({ dir, controllers: 'controllers' }), []);
+  assert.match(readFileSync(path, 'utf8'), /mine/);
+});
 
 test('readEnvironment refuses an env file that no shell can parse', (t) => {
   const dir = makeProject(t, { env: 'A=(\n' });

@@ -264,6 +264,12 @@ describe('doctor on credentials', () => {
     assert.ok(!out.includes('hunter2') && !out.includes('AAAA'));
   });
 
+  test('reports a copy of a store that is read without STORE', async (t) => {
+    const text = JSON.stringify({ store: { version: 'a/b/1' }, production: [] });
+    const { lines } = await examine(makeProject(t, { ...SDK, 'data/production.json': text }));
+    has(lines, "warning credentials data/production.json: it is a copy of a store's table; set STORE");
+  });
+
   test('reports credentials that may call nothing, and fields that nothing reads', async (t) => {
     const rows = [
       row({ id: 'aaaaaaaaaaaa', name: 'typo', groups: ['sdk'], methods: ['GTE', 'GET'], team: 'a' }),

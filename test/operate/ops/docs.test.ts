@@ -138,6 +138,7 @@ describe('docs/OPERATING.md', () => {
       return { name, type, labels: Object.keys(sample?.labels ?? {}) };
     });
     assert.deepEqual(documented, known);
+    for (const { name, help } of METRICS) assert.match(help, /\w \w/, name);
   });
 
   test('mentions only metrics that exist, and links only to documents that exist', () => {

@@ -110,6 +110,11 @@ describe('parseTracestate', () => {
       `a=${'1'.repeat(200)},b=2,c=${'3'.repeat(200)}`,
     ],
     [
+      'a list of more than 512 characters without its last member, if each has 128 at most',
+      [`a=${'1'.repeat(126)},${members(4, (i) => `k${i}=${'2'.repeat(117)}`)}`],
+      `a=${'1'.repeat(126)},${members(3, (i) => `k${i}=${'2'.repeat(117)}`)}`,
+    ],
+    [
       'a list of more than 512 characters in short members without its last members',
       [members(30, (i) => `k${i}=${'v'.repeat(20)}`)],
       members(20, (i) => `k${i}=${'v'.repeat(20)}`),

@@ -21,16 +21,21 @@ export interface ListedRow extends Partial<CallingApplication> {
   readonly other_fields?: readonly string[];
 }
 
-/** @throws Error with a message of one line, when the table cannot be read */
-export function listCredentials(path: string, now: number): ListedRow[] {
-  return listRows((onRow) => readTable(path, onRow), now);
+export interface ListedTable extends Pick<CredentialTable, 'isCopy'> {
+  readonly rows: readonly ListedRow[];
 }
 
-export function listRows(readTable: (onRow: OnRow) => CredentialTable, now: number): ListedRow[] {
+/** @throws Error with a message of one line, when the table cannot be read */
+export function listCredentials(path: string, now: number): ListedTable {
+  return listTable((onRow) => readTable(path, onRow), now);
+}
+
+export function listTable(readTable: (onRow: OnRow) => CredentialTable, now: number): ListedTable {
   const rawRows = new Map<string, RawRow>();
   const table = readTable((row, raw) => void rawRows.set(row.id, raw));
   const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) as RawRow, now));
-  return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
+  const quarantinedRows = table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }));
+  return { rows: [...rows, ...quarantinedRows], isCopy: table.isCopy };
 }
 
 function listRow(row: CredentialRow, raw: RawRow, now: number): ListedRow {

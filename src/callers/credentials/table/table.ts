@@ -50,9 +50,11 @@ export interface CredentialTable {
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly QuarantinedRow[];
+  /** Whether the file is this machine's copy of the rows in a store. */
+  readonly isCopy: boolean;
 }
 
-export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
+export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [], isCopy: false };
 
 /** The number of rows that are compiled in one step. One row takes a few microseconds. */
 const ROWS_A_STEP = 64;
@@ -101,7 +103,7 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
     return undefined;
   }
 
-  const { rows: rawRows, repeatedFields } = parseTableText(bytes);
+  const { members, rows: rawRows, repeatedFields } = parseTableText(bytes);
   /** The index of a row → a field that the row has twice. The path of the field begins with `production`, index. */
   const repeatedFieldByRow = new Map(
     repeatedFields.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
@@ -137,7 +139,7 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
   for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
   yield;
   for (const [id, row] of rows) if (row === undefined) rows.delete(id);
-  return { rows: rows as Map<string, CredentialRow>, literals, quarantined };
+  return { rows: rows as Map<string, CredentialRow>, literals, quarantined, isCopy: members.store !== undefined };
 }
 
 /**

@@ -9,13 +9,22 @@ export interface EditableTable {
   change(index: number, fields: Readonly<Record<string, unknown>>): void;
 }
 
+/** Why a copy of a store (a file with the member `store`) is not changed, and what to do. */
+export const STORE_COPY = "a copy of a store's table; set STORE (and STORE_KEY) as the service has them";
+
 /**
+ * @param isCopyAllowed whether the file may be a copy of a store, which undoes the change later
  * @returns the new text, which is absent when nothing was changed; and the value that `changeRows` returned
- * @throws Error when the bytes are not a table; Error when a row was changed and an object in the text has a field
- *   twice; any error of `changeRows`
+ * @throws Error when the bytes are not a table, or are a copy of a store; Error when a row was changed and an object in
+ *   the text has a field twice; any error of `changeRows`
  */
-export function editTableText<T>(bytes: Buffer, changeRows: (table: EditableTable) => T): { text?: string; result: T } {
+export function editTableText<T>(
+  bytes: Buffer,
+  changeRows: (table: EditableTable) => T,
+  isCopyAllowed = false,
+): { text?: string; result: T } {
   const { members, rows, repeatedFields } = parseTableText(bytes);
+  if (members.store !== undefined && !isCopyAllowed) throw new Error(`it is ${STORE_COPY}`);
   const { table, editedRows } = createEditableTable(rows);
   const result = changeRows(table);
   if (editedRows.length === rows.length && editedRows.every((row, index) => row === rows[index])) return { result };

@@ -37,15 +37,15 @@ export class ChangeRefused extends Error {}
 export async function updateTable<T>(
   dataDir: string,
   change: (table: EditableTable) => T,
-  options?: LockOptions,
+  { isCopyAllowed, ...lockOptions }: LockOptions & { readonly isCopyAllowed?: boolean } = {},
 ): Promise<T> {
   let path = tablePath(dataDir);
   try {
     path = await resolveTable(path);
-    const lock = await acquireLock(`${path}.lock`, options);
+    const lock = await acquireLock(`${path}.lock`, lockOptions);
     try {
       await removeDrafts(path);
-      const { text, result } = editTableText(readTableBytes(path), change);
+      const { text, result } = editTableText(readTableBytes(path), change, isCopyAllowed);
       if (text !== undefined) await replaceTable(path, text, lock);
       return result;
     } finally {

@@ -1,10 +1,9 @@
 // The pool has all worker processes that are alive. The pool forks and pings them. While somebody edits the folder, the
 // pool keeps a reserve: workers that boot or have booted, and have loaded nothing. So the next generation, which loads
-// the folder in new workers, starts faster. At the start, the reserve is the early workers (prefork.ts), which the
-// first generation takes. The supervisor decides what the workers load, and when they serve and drain.
-import cluster, { type Worker } from 'node:cluster';
-import type { EarlyWorker } from './prefork.ts';
-import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
+// the folder in new workers, starts faster. The supervisor decides what the workers load, and when they serve and drain.
+import cluster from 'node:cluster';
+import { entryPath } from '../../../own-files.ts';
+import { type WorkerEvents, type WorkerHandle, WorkerProcess } from './worker-handle.ts';
 
 export interface Pool {
   /** Takes a worker of the reserve, if possible one that has booted, or else forks one. @throws Error of the system */
@@ -21,7 +20,6 @@ export interface Pool {
 }
 
 export interface PoolOptions {
-  readonly earlyWorkers: readonly EarlyWorker[];
   readonly events: WorkerEvents;
   /** Milliseconds in which a worker that drains must answer its open requests. */
   readonly drainTimeout: number;
@@ -44,7 +42,7 @@ const KILL_GRACE = 13_000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createPool({ earlyWorkers, events, drainTimeout }: PoolOptions): Pool {
+export function createPool({ events, drainTimeout }: PoolOptions): Pool {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
@@ -52,7 +50,10 @@ export function createPool({ earlyWorkers, events, drainTimeout }: PoolOptions):
   /** Called when the last process is gone; undefined before `close` is called. */
   let onEmpty: (() => void) | undefined;
 
-  for (const worker of earlyWorkers) if (worker.isAlive()) reserve.add(worker.adopt(addWorker));
+  // If a controller opens a port, `SCHED_NONE` lets the worker accept its connections itself. The port of the service
+  // does not pass through node:cluster.
+  cluster.schedulingPolicy = cluster.SCHED_NONE;
+  cluster.setupPrimary({ exec: entryPath('worker'), args: process.argv.slice(2) });
   const pingTimer = setInterval(() => {
     for (const worker of workers) worker.ping();
   }, PING_INTERVAL);
@@ -72,11 +73,7 @@ export function createPool({ earlyWorkers, events, drainTimeout }: PoolOptions):
   };
 
   function fork(): WorkerHandle {
-    return addWorker(cluster.fork());
-  }
-
-  function addWorker(forked: Worker): WorkerHandle {
-    const worker = createWorkerHandle(forked, { ...events, gone: removeWorker }, drainTimeout);
+    const worker = new WorkerProcess(cluster.fork(), { ...events, gone: removeWorker }, drainTimeout);
     workers.add(worker);
     return worker;
   }

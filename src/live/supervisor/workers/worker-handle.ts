@@ -63,25 +63,102 @@ export interface WorkerEvents {
   metrics?(worker: WorkerHandle, metrics: unknown): void;
 }
 
-export interface WorkerHandle {
+/** A worker as others see it: they read its state, and only its process and the orders to it change the state. */
+export type WorkerHandle = Readonly<Pick<WorkerProcess, keyof WorkerProcess>>;
+
+export class WorkerProcess {
   /** The id of the process, or undefined when the system refused to start it. */
   readonly pid: number | undefined;
-  readonly state: WorkerState;
+  state: WorkerState = 'booting';
   /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
-  readonly generation: number;
-  readonly isFaulty: boolean;
+  generation = 0;
+  isFaulty = false;
   /** The file name of the controller that the worker is importing. */
-  readonly loadingFile: string | undefined;
+  loadingFile: string | undefined;
+  readonly #worker: Worker;
+  readonly #events: WorkerEvents;
+  readonly #drainTimeout: number;
+  #stepBegan = performance.now();
+  /** Controller files that the worker is importing while it serves. */
+  readonly #importing = new Set<string>();
+  #unansweredPings = 0;
+  #endOrder: 'drain' | 'quit' | undefined;
+  #killReason: string | undefined;
+  /** The reason why the worker ended; '' before its end. */
+  #endReason = '';
+  /** The number of the events of the end, `exit` and `disconnect`, that have come. */
+  #endEvents = 0;
+  #pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
+  #pendingListen: ((outcome: ListenOutcome) => void) | undefined;
+  readonly #pendingImports = new Map<string, (load?: GroupLoad) => void>();
+  /** Kills the worker when the time limit of its order (`load`, `listen`, `drain`, `quit`) is over. */
+  #limitTimer: NodeJS.Timeout | undefined;
+  /** Treats the worker as ended when its channel stays open after its exit. Last messages can arrive before. */
+  #lastMessagesTimer: NodeJS.Timeout | undefined;
+  /** Reports that the worker disconnected, unless its exit comes first. */
+  #disconnectTimer: NodeJS.Timeout | undefined;
+
+  /** @param drainTimeout milliseconds in which a worker that has lost its channel must drain */
+  constructor(worker: Worker, events: WorkerEvents, drainTimeout: number) {
+    this.pid = worker.process.pid;
+    this.#worker = worker;
+    this.#events = events;
+    this.#drainTimeout = drainTimeout;
+    worker.on('message', (message: unknown) => {
+      // A controller can send messages of its own, which `unseal` does not return.
+      const ownMessage = unseal<FromWorker>(message);
+      if (ownMessage !== undefined) this.#receive(ownMessage);
+    });
+    worker.on('error', (error: NodeJS.ErrnoException) => this.#handleError(error));
+    worker.on('disconnect', () => this.#handleDisconnect());
+    worker.on('exit', () => this.#handleExit());
+    this.#killAfter(LIMITS.step, 'it did not start');
+  }
+
   /** Milliseconds since the worker began to boot, got the order to load, or last reported that it loads. */
-  readonly stepAge: number;
+  get stepAge(): number {
+    return performance.now() - this.#stepBegan;
+  }
+
+  // Orders to the worker.
+
   /** Loads the folder; called once in the life of a worker. */
-  load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
-  listen(socket: BoundSocket): Promise<ListenOutcome>;
+  load(generation: number, selection: FileSelection): Promise<LoadOutcome> {
+    this.generation = generation;
+    return new Promise((resolve) => {
+      this.#pendingLoad = { selection, resolve };
+      if (this.state === 'standby') this.#startLoading(selection);
+      else if (this.state === 'gone') this.#resolvePending();
+    });
+  }
+
+  listen(socket: BoundSocket): Promise<ListenOutcome> {
+    return new Promise((resolve) => {
+      this.#pendingListen = resolve;
+      if (this.state === 'gone') return this.#resolvePending();
+      this.#killAfter(LIMITS.listen, 'it did not listen');
+      this.send({ kind: 'listen' }, socket);
+    });
+  }
+
   /**
    * Resolves when the worker has imported the group or has failed to import it; with undefined when there is no such
    * file, when the worker has taken longer than `limit` milliseconds, and when it is gone.
    */
-  importGroup(group: string, limit?: number): Promise<GroupLoad | undefined>;
+  importGroup(group: string, limit = LIMITS.importGroup): Promise<GroupLoad | undefined> {
+    return new Promise((resolve) => {
+      if (this.state === 'gone') return resolve(undefined);
+      const done = (load?: GroupLoad) => {
+        clearTimeout(timer);
+        this.#pendingImports.delete(group);
+        resolve(load);
+      };
+      const timer = setTimeout(done, limit);
+      this.#pendingImports.set(group, done);
+      this.send({ kind: 'import', group });
+    });
+  }
+
   /**
    * Ends a worker that serves, after its open requests.
    *
@@ -89,235 +166,169 @@ export interface WorkerHandle {
    * @param acceptFor milliseconds for which the worker still accepts connections, because no other worker replaces it;
    *   null means that it stops accepting at once
    */
-  drain(timeout: number, acceptFor?: number | null): void;
+  drain(timeout: number, acceptFor: number | null = null): void {
+    if (this.state === 'gone' || this.#endOrder !== undefined) return;
+    this.state = 'draining';
+    this.#endOrder = 'drain';
+    this.send({ kind: 'drain', timeout, acceptFor });
+    this.#killAfter(timeout + LIMITS.dispose + LIMITS.end, 'it did not drain in time');
+  }
+
   /** Ends a worker that holds no connection: first by an order, and soon after by a kill. */
-  quit(): void;
-  kill(reason: string): void;
-  send(message: ToWorker): void;
+  quit(): void {
+    if (this.state === 'gone' || this.#endOrder !== undefined) return;
+    const limit = this.state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
+    this.state = 'draining';
+    this.#endOrder = 'quit';
+    this.send({ kind: 'quit' });
+    clearTimeout(this.#limitTimer);
+    // `kill` would report this end, which is expected, as a death.
+    this.#limitTimer = setTimeout(() => this.#worker.process.kill('SIGKILL'), limit);
+  }
+
+  kill(reason: string): void {
+    this.#killReason ??= reason;
+    this.#worker.process.kill('SIGKILL');
+  }
+
+  send(message: ToWorker, socket?: BoundSocket): void {
+    if (!this.#worker.isConnected()) return;
+    this.#worker.send(seal(message), socket as unknown as SendHandle, {}, () => {});
+  }
+
   /** Sends a ping. Called once a second. Kills the worker when too many pings have passed without a message from it. */
-  ping(): void;
-}
-
-/** @param drainTimeout milliseconds in which a worker that has lost its channel must drain */
-export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTimeout: number): WorkerHandle {
-  let stepBegan = performance.now();
-  const importing = new Set<string>();
-  let unansweredPings = 0;
-  let endOrder: 'drain' | 'quit' | undefined;
-  let killReason: string | undefined;
-  /** The reason why the worker ended; '' before its end. */
-  let endReason = '';
-  let pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
-  let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
-  const pendingImports = new Map<string, (load?: GroupLoad) => void>();
-  /** Kills the worker when the time limit of its order (`load`, `listen`, `drain`, `quit`) is over. */
-  let limitTimer: NodeJS.Timeout | undefined;
-  /** Treats the worker as ended when its channel stays open after its exit. Last messages can arrive before. */
-  let lastMessagesTimer: NodeJS.Timeout | undefined;
-  /** Reports that the worker disconnected, unless its exit comes first. */
-  let disconnectTimer: NodeJS.Timeout | undefined;
-
-  worker.on('message', (message: unknown) => {
-    // A controller can send messages of its own, which `unseal` does not return.
-    const ownMessage = unseal<FromWorker>(message);
-    if (ownMessage !== undefined) receive(ownMessage);
-  });
-  worker.on('error', (error: NodeJS.ErrnoException) => {
-    // A fork that failed has no exit event. Any other error is a broken channel, and an exit event follows.
-    if (worker.process.pid !== undefined) return;
-    delete cluster.workers?.[worker.id];
-    handleEnd(`the system refused to start it (${error.code ?? error.message})`);
-  });
-  // The last message of the worker, which names the file that it was loading, can arrive after the exit. So the worker
-  // has ended when both the exit and the end of the channel have come.
-  let endEvents = 0;
-  worker.on('disconnect', () => {
-    if (++endEvents === 2) return handleEnd();
-    // Either the exit of the process follows and gives the reason. Or the process lives on and drains, because a worker
-    // without a channel drains as if the supervisor had ended.
-    if (self.state === 'gone' || endOrder !== undefined) return;
-    const drainTime = self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0;
-    killAfter(drainTime + LIMITS.end, 'it closed its channel and did not end');
-    if (self.state !== 'serving') return;
-    self.state = 'draining';
-    disconnectTimer = setTimeout(() => {
-      disconnectTimer = undefined;
-      events.disconnected(self);
-    }, LIMITS.lastMessages);
-  });
-  worker.on('exit', () => {
-    if (++endEvents === 2) return handleEnd();
-    // A process that a controller started can hold the channel open, so the end of the channel may never come.
-    lastMessagesTimer = setTimeout(handleEnd, LIMITS.lastMessages);
-  });
-  killAfter(LIMITS.step, 'it did not start');
-
-  const self: { -readonly [key in keyof WorkerHandle]: WorkerHandle[key] } = {
-    pid: worker.process.pid,
-    state: 'booting',
-    generation: 0,
-    isFaulty: false,
-    loadingFile: undefined,
-    get stepAge() {
-      return performance.now() - stepBegan;
-    },
-    load(generation, selection) {
-      self.generation = generation;
-      return new Promise((resolve) => {
-        pendingLoad = { selection, resolve };
-        if (self.state === 'standby') startLoading(selection);
-        else if (self.state === 'gone') resolvePending();
-      });
-    },
-    listen(socket) {
-      return new Promise((resolve) => {
-        pendingListen = resolve;
-        if (self.state === 'gone') return resolvePending();
-        killAfter(LIMITS.listen, 'it did not listen');
-        send({ kind: 'listen' }, socket);
-      });
-    },
-    importGroup(group, limit = LIMITS.importGroup) {
-      return new Promise((resolve) => {
-        if (self.state === 'gone') return resolve(undefined);
-        const timer = setTimeout(done, limit);
-        pendingImports.set(group, done);
-        send({ kind: 'import', group });
-        function done(load?: GroupLoad): void {
-          clearTimeout(timer);
-          pendingImports.delete(group);
-          resolve(load);
-        }
-      });
-    },
-    drain(timeout, acceptFor = null) {
-      if (self.state === 'gone' || endOrder !== undefined) return;
-      self.state = 'draining';
-      endOrder = 'drain';
-      send({ kind: 'drain', timeout, acceptFor });
-      killAfter(timeout + LIMITS.dispose + LIMITS.end, 'it did not drain in time');
-    },
-    quit() {
-      if (self.state === 'gone' || endOrder !== undefined) return;
-      const limit = self.state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
-      self.state = 'draining';
-      endOrder = 'quit';
-      send({ kind: 'quit' });
-      clearTimeout(limitTimer);
-      // `kill` would report this end, which is expected, as a death.
-      limitTimer = setTimeout(() => worker.process.kill('SIGKILL'), limit);
-    },
-    kill,
-    send,
-    ping() {
-      // A worker without a channel drains, or is about to end. So it gets no ping.
-      if (self.state === 'gone' || !worker.isConnected()) return;
-      const isLoading = self.state === 'booting' || self.state === 'loading';
-      const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
-      if (unansweredPings >= max) kill(`its event loop did not turn for ${max} s`);
-      unansweredPings++;
-      send({ kind: 'ping' });
-    },
-  };
-  return self;
-
-  function send(message: ToWorker, socket?: BoundSocket): void {
-    if (!worker.isConnected()) return;
-    worker.send(seal(message), socket as unknown as SendHandle, {}, () => {});
+  ping(): void {
+    // A worker without a channel drains, or is about to end. So it gets no ping.
+    if (this.state === 'gone' || !this.#worker.isConnected()) return;
+    const isLoading = this.state === 'booting' || this.state === 'loading';
+    const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
+    if (this.#unansweredPings >= max) this.kill(`its event loop did not turn for ${max} s`);
+    this.#unansweredPings++;
+    this.send({ kind: 'ping' });
   }
 
-  function killAfter(limit: number, failure: string): void {
-    stepBegan = performance.now();
-    clearTimeout(limitTimer);
-    limitTimer = setTimeout(kill, limit, `${failure} within ${limit / 1000} s`);
+  #startLoading({ files, skip, needsService = false }: FileSelection): void {
+    this.state = 'loading';
+    this.#killAfter(LIMITS.step, 'it did not begin to load');
+    this.send({ kind: 'load', files, skip: [...skip], needsService });
   }
 
-  function startLoading({ files, skip, needsService = false }: FileSelection): void {
-    self.state = 'loading';
-    killAfter(LIMITS.step, 'it did not begin to load');
-    send({ kind: 'load', files, skip: [...skip], needsService });
+  #killAfter(limit: number, failure: string): void {
+    this.#stepBegan = performance.now();
+    clearTimeout(this.#limitTimer);
+    this.#limitTimer = setTimeout(() => this.kill(`${failure} within ${limit / 1000} s`), limit);
   }
 
-  function receive(message: FromWorker): void {
+  // What the worker reports.
+
+  #receive(message: FromWorker): void {
     // Any message shows that the worker is alive. While it loads, it often starts the next file before it answers a
     // ping.
-    unansweredPings = 0;
+    this.#unansweredPings = 0;
     switch (message.kind) {
       case 'booted':
-        if (self.state !== 'booting') return;
-        self.state = 'standby';
-        clearTimeout(limitTimer);
-        if (pendingLoad !== undefined) startLoading(pendingLoad.selection);
+        if (this.state !== 'booting') return;
+        this.state = 'standby';
+        clearTimeout(this.#limitTimer);
+        if (this.#pendingLoad !== undefined) this.#startLoading(this.#pendingLoad.selection);
         return;
       case 'loading':
         // A load sends this until the order to quit arrives, and its files are no new groups.
-        if (endOrder === 'quit') return;
-        if (self.state !== 'loading') return void importing.add(message.file);
-        self.loadingFile = message.file;
-        return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
+        if (this.#endOrder === 'quit') return;
+        if (this.state !== 'loading') return void this.#importing.add(message.file);
+        this.loadingFile = message.file;
+        return this.#killAfter(LIMITS.step, `it did not finish with ${message.file}`);
       case 'load-failed':
-        pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
-        return self.quit();
+        this.#pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
+        return this.quit();
       case 'loaded':
-        if (self.state !== 'loading') return;
-        self.state = 'loaded';
-        self.loadingFile = undefined;
-        clearTimeout(limitTimer);
-        return pendingLoad?.resolve({ kind: 'loaded', groups: message.groups, files: message.files });
+        if (this.state !== 'loading') return;
+        this.state = 'loaded';
+        this.loadingFile = undefined;
+        clearTimeout(this.#limitTimer);
+        return this.#pendingLoad?.resolve({ kind: 'loaded', groups: message.groups, files: message.files });
       case 'listening':
-        if (self.state !== 'loaded') return;
-        self.state = 'serving';
-        clearTimeout(limitTimer);
-        return pendingListen?.('listening');
+        if (this.state !== 'loaded') return;
+        this.state = 'serving';
+        clearTimeout(this.#limitTimer);
+        return this.#pendingListen?.('listening');
       case 'listen-failed':
-        if (self.state === 'loaded') clearTimeout(limitTimer);
-        return pendingListen?.({ code: message.code });
+        if (this.state === 'loaded') clearTimeout(this.#limitTimer);
+        return this.#pendingListen?.({ code: message.code });
       case 'requested':
-        return events.requested(self, message.group);
+        return this.#events.requested(this, message.group);
       case 'imported':
         // A file that has vanished before its import is not to blame if the worker ends later, either.
-        for (const file of importing) if (parseFileName(file)?.group === message.group) importing.delete(file);
-        if (message.load !== undefined) events.importReported(self, message.load, message.files);
-        return pendingImports.get(message.group)?.(message.load);
+        for (const file of this.#importing)
+          if (parseFileName(file)?.group === message.group) this.#importing.delete(file);
+        if (message.load !== undefined) this.#events.importReported(this, message.load, message.files);
+        return this.#pendingImports.get(message.group)?.(message.load);
       case 'imported-on-call':
-        return events.importedOnCall(self, message.files);
+        return this.#events.importedOnCall(this, message.files);
       case 'faulty':
-        if (self.isFaulty) return;
-        self.isFaulty = true;
-        return events.faulty(self);
+        if (this.isFaulty) return;
+        this.isFaulty = true;
+        return this.#events.faulty(this);
       case 'metrics':
-        return events.metrics?.(self, message.metrics);
+        return this.#events.metrics?.(this, message.metrics);
       case 'spent':
-        return events.spent?.(self, message.spendings);
+        return this.#events.spent?.(this, message.spendings);
     }
   }
 
-  function kill(reason: string): void {
-    killReason ??= reason;
-    worker.process.kill('SIGKILL');
+  // The end. The last message of the worker, which names the file that it was loading, can arrive after the exit. So the
+  // worker has ended when both the exit and the end of the channel have come.
+
+  #handleError(error: NodeJS.ErrnoException): void {
+    // A fork that failed has no exit event. Any other error is a broken channel, and an exit event follows.
+    if (this.#worker.process.pid !== undefined) return;
+    delete cluster.workers?.[this.#worker.id];
+    this.#handleEnd(`the system refused to start it (${error.code ?? error.message})`);
   }
 
-  function handleEnd(exitText: string = describeExit(worker)): void {
-    // The channel can end after `lastMessagesTimer` has already treated the worker as ended.
-    if (self.state === 'gone') return;
+  #handleExit(): void {
+    if (++this.#endEvents === 2) return this.#handleEnd();
+    // A process that a controller started can hold the channel open, so the end of the channel may never come.
+    this.#lastMessagesTimer = setTimeout(() => this.#handleEnd(), LIMITS.lastMessages);
+  }
+
+  #handleDisconnect(): void {
+    if (++this.#endEvents === 2) return this.#handleEnd();
+    // Either the exit of the process follows and gives the reason. Or the process lives on and drains, because a worker
+    // without a channel drains as if the supervisor had ended.
+    if (this.state === 'gone' || this.#endOrder !== undefined) return;
+    const drainTime = this.state === 'serving' ? this.#drainTimeout + LIMITS.dispose : 0;
+    this.#killAfter(drainTime + LIMITS.end, 'it closed its channel and did not end');
+    if (this.state !== 'serving') return;
+    this.state = 'draining';
+    this.#disconnectTimer = setTimeout(() => {
+      this.#disconnectTimer = undefined;
+      this.#events.disconnected(this);
+    }, LIMITS.lastMessages);
+  }
+
+  #handleEnd(exitText: string = describeExit(this.#worker)): void {
+    // The channel can end after `#lastMessagesTimer` has already treated the worker as ended.
+    if (this.state === 'gone') return;
     const isExpected =
-      killReason === undefined && (endOrder === 'quit' || (endOrder === 'drain' && worker.process.exitCode === 0));
-    const reason = killReason ?? exitText;
-    endReason = reason;
-    const lastState = disconnectTimer === undefined ? self.state : 'serving';
-    self.state = 'gone';
-    clearTimeout(lastMessagesTimer);
-    clearTimeout(disconnectTimer);
-    if (!isExpected) events.died(self, { reason, lastState, importing: [...importing] });
-    clearTimeout(limitTimer);
-    resolvePending();
-    events.gone(self);
+      this.#killReason === undefined &&
+      (this.#endOrder === 'quit' || (this.#endOrder === 'drain' && this.#worker.process.exitCode === 0));
+    const reason = this.#killReason ?? exitText;
+    this.#endReason = reason;
+    const lastState = this.#disconnectTimer === undefined ? this.state : 'serving';
+    this.state = 'gone';
+    clearTimeout(this.#lastMessagesTimer);
+    clearTimeout(this.#disconnectTimer);
+    if (!isExpected) this.#events.died(this, { reason, lastState, importing: [...this.#importing] });
+    clearTimeout(this.#limitTimer);
+    this.#resolvePending();
+    this.#events.gone(this);
   }
 
-  function resolvePending(): void {
-    pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason: endReason });
-    pendingListen?.({ code: endReason });
-    for (const resolve of [...pendingImports.values()]) resolve();
+  #resolvePending(): void {
+    this.#pendingLoad?.resolve({ kind: 'ended', file: this.loadingFile, reason: this.#endReason });
+    this.#pendingListen?.({ code: this.#endReason });
+    for (const resolve of [...this.#pendingImports.values()]) resolve();
   }
 }
 

@@ -29,7 +29,7 @@ import {
   serviceGroup,
   waitForRelease,
 } from './serving.ts';
-import { setUp } from './setup.ts';
+import { makeCommand, setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
 const LOCK_OPTIONS = {
@@ -67,7 +67,7 @@ function send(reply: Reply): Promise<void> {
 async function runOrder(order: Order): Promise<Result> {
   const { dir } = order;
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
-  const notes = order.setup ? setUp(order) : [];
+  const notes = [...(order.setup ? setUp(order) : []), ...makeCommand(order)];
   const lock = await acquireLock(join(dir, 'deploy.lock'), LOCK_OPTIONS).catch((error: Error) => {
     if (error.message.startsWith('Cannot lock'))
       throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);

@@ -56,7 +56,7 @@ try {
   answer.refusal = error.code;
 }
 checkAbove(dir);
-["", "env", "run", "restart", "releases", "runtime"].forEach(function (name) {
+["", "env", "run", "gatefold", "restart", "releases", "runtime"].forEach(function (name) {
   var file = path.join(dir, name), stat;
   try { stat = fs.statSync(file); } catch (error) { return; }
   if (me !== undefined && ((stat.mode & 18) !== 0 || !isOurs(stat))) refuse(file);

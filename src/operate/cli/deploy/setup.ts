@@ -16,9 +16,9 @@ const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', 
 /** Makes what is missing in the folder of the project. Returns notes for people. @throws Error of one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
   makeIfMissing(() => mkdirSync(join(dir, 'data'), { mode: 0o700 }));
-  const files: [path: string, text: string, mode: number][] = [
+  const files: NewFile[] = [
     [join(dir, 'env'), ENV_TEXT, 0o640],
-    [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],
+    [join(dir, 'run'), serviceScript('server', dir, controllers, process.execPath), 0o755],
   ];
   const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
   if (hasSystemd) {
@@ -31,6 +31,24 @@ export function setUp({ dir, name, controllers }: Order): string[] {
   }
   // Gatefold imports tsx, which Node looks for in `runtime/node_modules`. This link leads to the tsx of the project.
   makeIfMissing(() => symlinkSync('../current/node_modules', join(dir, 'runtime/node_modules')));
+  return [
+    ...makeFiles(files),
+    ...(hasSystemd ? enableUnit(dir, name) : [`Have ${join(dir, 'run')} started with the machine`]),
+  ];
+}
+
+/**
+ * Makes `DIR/gatefold`, which runs a command of Gatefold as the service would. Without it, a command in a login shell
+ * would lack STORE, and change this machine's copy of the table. Returns notes for people.
+ */
+export function makeCommand({ dir, controllers }: Pick<Order, 'dir' | 'controllers'>): string[] {
+  return makeFiles([[join(dir, 'gatefold'), serviceScript('cli', dir, controllers, process.execPath), 0o755]]);
+}
+
+type NewFile = readonly [path: string, text: string, mode: number];
+
+/** Makes the files that do not exist. Returns notes for people. */
+function makeFiles(files: readonly NewFile[]): string[] {
   const madeFiles = files.filter(([path, text, mode]) =>
     makeIfMissing(() => {
       writeFileSync(path, text, { flag: 'wx', mode });
@@ -38,26 +56,39 @@ export function setUp({ dir, name, controllers }: Order): string[] {
       chmodSync(path, mode);
     }),
   );
-  return [
-    ...madeFiles.map(([path]) => `Made ${path}`),
-    ...(hasSystemd ? enableUnit(dir, name) : [`Have ${join(dir, 'run')} started with the machine`]),
-  ];
+  return madeFiles.map(([path]) => `Made ${path}`);
 }
 
 const ENV_TEXT = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
 # This file may have secrets. Only its owner and its group can read it.
 `;
 
-export function runScript(dir: string, controllers: string, node: string): string {
+/** The text of `DIR/run` (the program `server`) and of `DIR/gatefold` (the program `cli`). */
+export function serviceScript(program: keyof typeof ABOUT, dir: string, controllers: string, node: string): string {
+  const command = `${quote(node)} runtime/current/dist/${program}.js "$@"`;
   return `#!/bin/sh
-# Starts the service in the foreground, with the settings in ./env.
+# ${ABOUT[program]}
 cd ${quote(dir)} || exit 1
 set -a
 [ ! -f ./env ] || . ./env
 : "\${NODE_ENV:=production}"
 CONTROLLERS_DIR=\${CONTROLLERS_DIR:-"$PWD"/current/${quote(controllers)}}
 DATA_DIR=\${DATA_DIR:-"$PWD"/data}
-exec ${quote(node)} runtime/current/dist/server.js "$@"
+${program === 'cli' ? asOwnerOfData(command) : ''}exec ${command}
+`;
+}
+
+const ABOUT = {
+  server: 'Starts the service in the foreground, with the settings in ./env.',
+  cli: 'Runs a command of Gatefold with the settings of the service, such as: gatefold credentials list',
+};
+
+/** Files that root makes in the data folder would be closed to the service. So its owner runs a command of root. */
+function asOwnerOfData(command: string): string {
+  return `owner=$(stat -c %U "$DATA_DIR" 2>/dev/null)
+if [ "$(id -u)" = 0 ] && [ "\${owner:-root}" != root ] && id "$owner" >/dev/null 2>&1; then
+  exec runuser -u "$owner" -- ${command}
+fi
 `;
 }
 

@@ -100,6 +100,7 @@ describe('a log line', () => {
       assert.equal(line.event, 'operation-info');
       assert.equal(line.cut, true);
       for (const [field, value] of Object.entries(keeps)) assert.equal(line[field], value);
+      if (name === 'a long list') assert.match(String((line.groups as unknown[]).at(-1)), /^… and \d+ more$/);
     });
   }
 

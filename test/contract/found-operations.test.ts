@@ -16,6 +16,7 @@ const PARTS: Readonly<Record<string, string>> = {
   E: 'export interface User { name: string; age: number }\n',
   P: "import type { ControllerParams } from 'gatefold';\n",
   D: '$',
+  X: 'x'.repeat(300),
   H: 'interface Row { id: string }\nfunction clean(row: Row): Row { return row; }\nvoid clean;\n',
 };
 
@@ -330,8 +331,25 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%P%const cycle: Record<string, unknown> = {};\ncycle.created = (a: number) => a;\nexport default class A { created(data: unknown) { return data; } }',
       'an untyped default import':
         "%P%import create from './HERE/h.ts';\nexport default { created: create };\n// h.ts\n%H%export default async function create(data: unknown, params: unknown) { return [data]; }",
-      'an untyped method with a long body':
-        "%P%%H%export default class A { async created(data: unknown, { query }: ControllerParams) {\n    const { name = 'x', ...rest } = (data ?? {}) as Partial<Record<string, string>>;\n    const re = /[a-z]\\/\\d+/giu;\n    const map = new Map<string, { a: number; b?: Row[] }>();\n    for (const [key, value] of Object.entries(rest)) { if (value === undefined) continue; map.set(key, { a: value.length }); }\n    type Local = { kind: 'a' } | { kind: 'b'; x: number };\n    interface Inner { y: string }\n    const local = { kind: 'a' } as Local as unknown as Local;\n    const inner: Inner | undefined = undefined;\n    const list = [...map].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { a }]): [string, number] => [key, a]);\n    const out = `%D%{name}-%D%{list.length ? `%D%{list[0]![0]}` : 'none'}`;\n    switch (local.kind) { case 'a': { break; } default: throw new Error(`no %D%{local.kind}`); }\n    label: for (let i = 0; i < 3; i++) { if (i === 1) continue label; }\n    try { await Promise.resolve(1 as const); } catch (error: unknown) { if (error instanceof TypeError) return null; }\n    const f = async <T,>(value: T, ...more: T[]): Promise<T | undefined> => (more.length > 0 ? more[0] : value);\n    return { out, list, inner, query: query.page ?? null, f: await f<string>(name), ok: re.test(out) satisfies boolean, undef: undefined };\n  } }",
+      'an untyped method with a long body': [
+        '%P%%H%export default class A { async created(data: unknown, { query }: ControllerParams) {',
+        "    const { name = 'x', ...rest } = (data ?? {}) as Partial<Record<string, string>>;",
+        '    const re = /[a-z]\\/\\d+/giu;',
+        '    const map = new Map<string, { a: number; b?: Row[] }>();',
+        '    for (const [key, value] of Object.entries(rest)) { if (value === undefined) continue; map.set(key, { a: value.length }); }',
+        "    type Local = { kind: 'a' } | { kind: 'b'; x: number };",
+        '    interface Inner { y: string }',
+        "    const local = { kind: 'a' } as Local as unknown as Local;",
+        '    const inner: Inner | undefined = undefined;',
+        '    const list = [...map].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { a }]): [string, number] => [key, a]);',
+        "    const out = `%D%{name}-%D%{list.length ? `%D%{list[0]![0]}` : 'none'}`;",
+        "    switch (local.kind) { case 'a': { break; } default: throw new Error(`no %D%{local.kind}`); }",
+        '    label: for (let i = 0; i < 3; i++) { if (i === 1) continue label; }',
+        '    try { await Promise.resolve(1 as const); } catch (error: unknown) { if (error instanceof TypeError) return null; }',
+        '    const f = async <T,>(value: T, ...more: T[]): Promise<T | undefined> => (more.length > 0 ? more[0] : value);',
+        '    return { out, list, inner, query: query.page ?? null, f: await f<string>(name), ok: re.test(out) satisfies boolean, undef: undefined };',
+        '  } }',
+      ].join('\n'),
       'untyped data beside an alias of ControllerParams':
         '%P%type Params = ControllerParams;\nexport default class A { created(data: unknown, params: Params) { return [data, params.slugs]; } }',
       'a base class from a package':
@@ -359,7 +377,7 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
       'a method with JSDoc that Object.assign adds':
         'class A { created(data) { return data; } }\nObject.assign(A.prototype, { /** @param {{ name: string, age: number }} data */ created(data) { return data; } });\nexport default A;',
       'a factory with a long comment below JSDoc':
-        'const make = () => ({ /** @param {{ name: string, age: number }} data */\n // xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n created: async (data) => data });\nexport default make();',
+        'const make = () => ({ /** @param {{ name: string, age: number }} data */\n // %X%\n created: async (data) => data });\nexport default make();',
       'a bound import with JSDoc':
         "import { create as c } from './HERE/a.js';\nexport default { created: c.bind(null) };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
       'a function in a wrapper with JSDoc':

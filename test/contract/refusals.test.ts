@@ -86,6 +86,18 @@ describe('the server refuses a controller file with', () => {
     ],
     ['a conditional type', operation("string extends 'a' ? 1 : 2"), /a conditional type is not understood/],
     ['a function', operation('{ a: () => void }'), /a function is not understood/],
+    ['a unique symbol', operation('{ a: unique symbol }'), /a unique symbol is not understood/],
+    ['an inferred type', operation('{ a: infer B }'), /an inferred type is not understood/],
+    ...[
+      ['a bracket without a partner', 'type B = [;', 'a bracket has no partner'],
+      ['a bracket with another partner', 'type B = (];', 'a bracket has no partner'],
+      ['a template without an end', 'type B = `b', 'a template has no end'],
+    ].map(([name = '', source = '', error]): [string, string, RegExp, Record<string, string>] => [
+      `an imported file with ${name}`,
+      operation('A', "import type { A } from './types.ts';"),
+      new RegExp(`^types\\.ts:1: .*${error}`),
+      { 'types.ts': `export type A = string; ${source}` },
+    ]),
     ['a method', operation('{ a(): void }'), /a is a method or an accessor, and has no JSON form/],
     ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
     ['a Set', operation('Set<string>'), /a Set has no JSON form/],
@@ -285,7 +297,7 @@ describe('the server refuses a controller file with', () => {
     [
       'a recursive union whose parts cannot be distinguished',
       operation('T', 'type T = { a?: T; b: string } | { a?: T; c: string };'),
-      /recursive union whose parts cannot be distinguished/,
+      /recursive union whose parts cannot be distinguished: give them a field of different literals, like kind: 'a'/,
     ],
     [
       'index signatures by number and by string',

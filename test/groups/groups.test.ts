@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { groupNameOf } from '../../src/base/page-name.ts';
+import { createGroup, instantiate } from '../../src/groups/operations.ts';
 import type { GroupLoad } from '../../src/live/load/group-load.ts';
 import { listControllers } from '../../src/live/load/naming.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
@@ -159,6 +160,41 @@ describe('the operations of a controller file', () => {
     });
     assert.deepEqual(await operations(path, 'x'), ['index', 'shown']);
   });
+});
+
+test('each method that does not serve has its reason', () => {
+  class Base {
+    helper() {}
+  }
+  class X extends Base {
+    static make() {}
+    field = () => 1;
+    get size() {
+      return () => 1;
+    }
+    _under() {}
+    Upper() {}
+    secret() {}
+    index() {}
+  }
+  const isHidden = (name: string) => name === 'secret';
+  const reasonsOf = (exported: unknown) =>
+    Object.fromEntries(
+      createGroup('X', instantiate('X', { default: exported }), isHidden).unexposed.map(({ name, reason }) => [
+        name,
+        reason,
+      ]),
+    );
+  const reasons = {
+    field: 'it is a field and not a method',
+    size: 'it is an accessor',
+    _under: 'its name begins with _',
+    Upper: 'its name is not a small letter and then letters and digits',
+    secret: 'it is marked private or protected',
+    helper: 'it is inherited, and only index, created, red, patch, deleted, options, updated and routes can be',
+  };
+  assert.deepEqual(reasonsOf(X), { ...reasons, make: 'it is static' });
+  assert.deepEqual(reasonsOf(new X()), reasons);
 });
 
 const INHERITED_GUARD = "class Base { get _before() { return 'x' } } export default class extends Base { index() {} }";

@@ -129,6 +129,8 @@ describe('routing table (reference 1)', () => {
     ['GET', '/api/%C0%AF', 400, 'MALFORMED_PATH'],
     ['GET', '/api/%E4%BD', 400, 'MALFORMED_PATH'],
     ['GET', '/api/test#x', 400, 'MALFORMED_PATH'],
+    ['GET', '/api/test?a=b#x', 400, 'MALFORMED_PATH'],
+    ['GET', '/api/absent?!~', 404, 'GROUP_NOT_FOUND'],
     ['GET', '/api/../etc', 404, 'GROUP_NOT_FOUND'],
     ['GET', '/api/..%2f..%2fetc%2fpasswd', 404, 'GROUP_NOT_FOUND'],
     ['GET', '/api/__proto__', 404, 'GROUP_NOT_FOUND'],

@@ -5,7 +5,7 @@ import { type EventStream, isEventStream } from '../../api/controller/event-stre
 import { isReply, type ReplyHeaders } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
-import { isReplyStatus } from '../../base/values.ts';
+import { isBetween, isReplyStatus } from '../../base/values.ts';
 import type { ByteSource } from './byte-stream.ts';
 import type { Validators } from './conditional.ts';
 import { adviseInstead, encodeResult, isBlob, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
@@ -70,7 +70,7 @@ function convertReply(
 
 function convertResponse(response: Response): Answer {
   const { status, body: stream } = response;
-  if (status < 200 || status > 599)
+  if (!isBetween(status, 200, 599))
     throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
   const entries = [...response.headers].filter(([name]) => !(response.url !== '' && CONNECTION_HEADERS.test(name)));
   const lines = readHeaders(entries);

@@ -50,9 +50,10 @@ export function readBody(
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
   const coding = codingOf(head.contentEncoding);
-  const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
+  // A body in chunks has the length NaN, which is larger than nothing and equals nothing.
+  const announcedLength = Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
-  budget.beginUpload(exchange, announcedLength < 0 ? limit : announcedLength);
+  budget.beginUpload(exchange, announcedLength || limit);
   if (exchange.body.expectsContinue) exchange.response.writeContinue();
 
   const failIncomplete = () => {

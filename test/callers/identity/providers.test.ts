@@ -32,7 +32,15 @@ describe('parseProviderRows', () => {
     assert.equal(providers[1]?.registration, 'open');
   });
 
+  test('accepts 100 rows, a name of 100 characters and a client id of 255', () => {
+    const rows = Array.from({ length: 100 }, (_, i) => ({ ...acme, name: `${i}`, issuer: `https://id.example/${i}` }));
+    const longest = { ...acme, name: 'n'.repeat(100), client_ids: ['c'.repeat(255)] };
+    const { providers, refused } = parseProviderRows(JSON.stringify([...rows.slice(1), longest]));
+    assert.deepEqual([providers.length, refused], [100, []]);
+  });
+
   for (const [name, change, reason] of [
+    ['a client id of 256 characters', { client_ids: ['c'.repeat(256)] }, /^its client_ids/],
     ['no issuer', { issuer: undefined }, /^its issuer is not an https address/],
     ['an issuer over http', { issuer: 'http://id.acme.example' }, /^its issuer is not an https address/],
     ['a jwks_uri over http', { jwks_uri: 'http://id.acme.example/k' }, /^its jwks_uri/],

@@ -22,6 +22,7 @@ test('new makes a controller that serves', async (t) => {
     '  POST /api/order-item  POST',
     '  GET,HEAD /api/order-item/{id}  GET {id}',
   ]);
+  assert.match(readFileSync(join(cwd, 'controllers/Order-itemController.ts'), 'utf8'), /class Order_itemController /);
   const routes = await runHere(runRoutes, [], { cwd });
   assert.deepEqual([routes.code, routes.err], [0, '']);
   assert.match(routes.out, /^POST +\/api\/order-item +POST +controllers\/Order-itemController\.ts/m);

@@ -1,17 +1,20 @@
 // Runs the recipes of docs/RECIPES.md over a socket.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { GATEFOLD, parseRaw, startService } from '../support/service.ts';
+import { startTest } from '../../src/api/testing.ts';
+import { makeProject } from '../support/command-bench.ts';
+import { parseRaw, sendRaw } from '../support/service.ts';
 
-const TEXT = readFileSync(join(resolve(import.meta.dirname, '../..'), 'docs/RECIPES.md'), 'utf8');
+const ROOT = resolve(import.meta.dirname, '../..');
+const TEXT = readFileSync(join(ROOT, 'docs/RECIPES.md'), 'utf8');
 const SOURCES = Array.from(
   TEXT.matchAll(/```ts\n\/\/ (\w+)\/([\w/.-]+)\n([\s\S]*?)```/g),
   ([, recipe, name, source]) => ({
     recipe,
     name: String(name),
-    source: String(source).replaceAll("from 'gatefold'", `from '${GATEFOLD}'`),
+    source: String(source),
   }),
 );
 
@@ -36,13 +39,17 @@ const DATABASE = `
 async function start(t: TestContext, recipe: string, more: Readonly<Record<string, string>> = {}) {
   const own = SOURCES.filter((source) => source.recipe === recipe);
   assert.ok(own.length > 1, recipe);
-  const service = await startService({
-    controllers: { ...Object.fromEntries(own.map(({ name, source }) => [name, source])), ...more },
+  const files = [...own.map(({ name, source }): [string, string] => [name, source]), ...Object.entries(more)];
+  const cwd = makeProject(t, {
+    ...Object.fromEntries(files.map(([name, source]) => [`controllers/${name}`, source])),
+    'node_modules/.keep': '',
   });
-  t.after(service.close);
+  symlinkSync(ROOT, join(cwd, 'node_modules/gatefold'));
+  const service = await startTest({ controllers: `${cwd}/controllers` });
+  t.after(() => service.close());
   const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
     const json = { 'content-type': 'application/json' };
-    const response = await fetch(`${service.url}/api/${path}`, {
+    const response = await fetch(`http://127.0.0.1:${service.port}/api/${path}`, {
       method,
       headers: { ...(body && json), ...headers },
       ...(body && { body: JSON.stringify(body) }),
@@ -50,7 +57,7 @@ async function start(t: TestContext, recipe: string, more: Readonly<Record<strin
     const text = await response.text();
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
   };
-  return { ...service, send };
+  return { port: service.port, send };
 }
 
 describe('the recipe of', () => {
@@ -143,10 +150,12 @@ describe('the recipe of', () => {
   });
 
   it('a tenant by host keeps tenants apart', async (t) => {
-    const { raw } = await start(t, 'tenant');
+    const { port } = await start(t, 'tenant');
     const ask = async (method: string, host: string, origin: string, body = '') => {
       const head = `${method} /api/note HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\nContent-Type: application/json\r\n`;
-      return parseRaw(await raw(`${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`, 9));
+      return parseRaw(
+        await sendRaw(port, `${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`, 9),
+      );
     };
     const [ann, bob] = ['https://app.ann.example', 'https://app.bob.example'];
     assert.deepEqual(JSON.parse((await ask('POST', 'ann.example', ann, '{"text":"milk"}')).body), {

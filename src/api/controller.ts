@@ -11,6 +11,8 @@ export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type {
   Access,
   AccessRule,
+  Limit,
+  LimitParams,
   OperationName,
   OperationSettings,
   Operations,

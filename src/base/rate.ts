@@ -1,4 +1,4 @@
-// Parses rate limits: `100/s`, `5000/h burst 200`. The folder callers/limits/ counts requests against these limits.
+// Parses rate limits: `100/s`, `20/15m`, `5000/h burst 200`. The folder callers/limits/ counts requests against them.
 import { TIME_UNITS } from './time.ts';
 
 export interface Rate {
@@ -10,14 +10,15 @@ export interface Rate {
 }
 
 /** Describes the form of a rate in messages. */
-export const RATE_FORM = 'a rate such as 100/s, 5000/h or 100/s burst 500';
+export const RATE_FORM = 'a rate such as 100/s, 5000/h, 20/15m or 100/s burst 500';
 
-const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
+const RATE = /^([1-9]\d{0,8})\/([1-9]\d{0,3})?([smhd])(?: burst ([1-9]\d{0,8}))?$/;
 
 /** Without `burst`, the requests of a whole period may come at once. */
 export function parseRate(text: string): Rate | undefined {
   const match = RATE.exec(text);
   if (match === null) return undefined;
-  const [, count, unit = '', burst = count] = match;
-  return { count: Number(count), seconds: (TIME_UNITS[unit] as number) / 1000, burst: Number(burst) };
+  const [, count, units = 1, unit = '', burst = count] = match;
+  const seconds = (Number(units) * (TIME_UNITS[unit] as number)) / 1000;
+  return { count: Number(count), seconds, burst: Number(burst) };
 }

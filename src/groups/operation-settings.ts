@@ -6,7 +6,7 @@ import { isModuleNamespaceObject } from 'node:util/types';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
-import { isBetween, isBoolean, isNonEmptyText, isPlainObject } from '../base/values.ts';
+import { isBetween, isBoolean, isNonEmptyText, isPlainFunction, isPlainObject } from '../base/values.ts';
 import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
 
 /** The settings of an operation that `static operations` does not name. */
@@ -27,7 +27,10 @@ const PROPERTIES: Readonly<
   // A longer time is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once.
   timeout: [(value) => isBetween(value, 1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
-  limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
+  limit: [
+    isLimit,
+    `${RATE_FORM}, or { rate: '20/15m', by: (params) => text, count: 'failures' }, where by is not async`,
+  ],
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],
@@ -157,6 +160,15 @@ function checkCombination(name: string, { body, bodyLimit, accepts }: OperationS
 
 function refuse(message: string): never {
   throw new LoadRefusal('INVALID_SETTING', message);
+}
+
+function isLimit(value: unknown): boolean {
+  if (typeof value === 'string') return parseRate(value) !== undefined;
+  if (!isPlainObject(value)) return false;
+  const { rate, by, count, ...others } = value;
+  if (typeof rate !== 'string' || parseRate(rate) === undefined || Object.keys(others).length > 0) return false;
+  const isAsync = Object.prototype.toString.call(by) === '[object AsyncFunction]';
+  return (by === undefined || (isPlainFunction(by) && !isAsync)) && (count === undefined || count === 'failures');
 }
 
 /** Says whether a value is a Standard Schema. A schema can be a function, as in some libraries. */

@@ -44,7 +44,7 @@ export interface AppParts extends TargetParts {
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
   /** Default: a limiter that counts the calls of this process alone. */
-  readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
+  readonly limiter?: Pick<RateLimiter, 'check' | 'giveBack'> | undefined;
   readonly transport?: Transport | undefined;
   /** Returns the number of requests that wait for a new generation of workers. They do not count as in flight. */
   readonly waitingForGroups?: (() => number) | undefined;

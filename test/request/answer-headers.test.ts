@@ -6,6 +6,9 @@ import { createHeaderSets } from '../../src/request/answer/answer-headers.ts';
 
 const cors: CorsPolicy = {
   namesOrigins: true,
+  dependsOnRequest: false,
+  methods: 'GET',
+  preflightStatus: 200,
   allows: (origin) => origin.endsWith('.example'),
   credentials: false,
   exposeHeaders: undefined,

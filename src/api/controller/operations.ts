@@ -1,5 +1,6 @@
 // The types of `static operations`, the settings that a controller declares for its operations.
 // groups/operation-settings.ts reads the settings and refuses wrong ones.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Reply } from './reply.ts';
 import type { AccessParamsOf } from './service.ts';
 
@@ -35,6 +36,28 @@ export type AccessRule<User = unknown> =
 /** The callers of an operation: one rule, or a list of rules that must all hold. */
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
+/** The argument of `by`: a request before its body has arrived. */
+export interface LimitParams {
+  /** The values of the segments that the route names, as texts. */
+  readonly path: Readonly<Record<string, string>>;
+  /** The values of the query string, as texts. A repeated key has a list as its value. */
+  readonly query: Readonly<Record<string, string | string[]>>;
+  readonly headers: IncomingHttpHeaders;
+  /** The IP address of the client. */
+  readonly address: string;
+  /** The user whom `authenticate` of the service file has found. */
+  readonly user?: unknown;
+}
+
+export interface Limit {
+  /** `100/s`, `20/15m` or `5000/h burst 200`. */
+  readonly rate: string;
+  /** Returns a further text that calls are counted by, beside the address. It must be synchronous. */
+  readonly by?: (params: LimitParams) => string;
+  /** With `'failures'`, an answer below 400 gives back what the call has taken. */
+  readonly count?: 'failures';
+}
+
 /** The settings of one operation. Each schema must produce the type of the parameter or result that it describes. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
   /** Media types or ranges (`image/*`) of bodies that become a `Blob`. JSON, forms and text are accepted anyway. */
@@ -49,7 +72,7 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
    * The rate limit of each caller, such as `100/s` or `5000/h burst 200`. A caller is a credential, or else an address.
    * A call above the limit gets 429 `RATE_LIMITED`.
    */
-  readonly limit?: string;
+  readonly limit?: string | Limit;
   /** A schema for the body, or `'stream'`: then `data` is a `ReadableStream` of the bytes, which are not buffered. */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */

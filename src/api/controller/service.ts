@@ -79,11 +79,16 @@ export interface Refusal<User = unknown> {
 export interface CorsOptions {
   /**
    * Origins such as `https://app.example.com`, or `https://*.example.com` for each subdomain. Default: `'*'`. Pages of
-   * listed origins may change data with the cookies of a user. With `'*'`, no page of another origin may.
+   * listed origins may change data with the cookies of a user. With `'*'`, no page of another origin may. A function is
+   * asked for each answer. It must be synchronous, and a throw means no.
    */
-  readonly origins?: '*' | readonly string[];
+  readonly origins?: '*' | readonly string[] | ((origin: string, request: IncomingMessage) => boolean);
   /** Whether browsers may send cookies from those origins. `true` needs a list of origins. */
   readonly credentials?: boolean;
+  /** The methods that a page may use. Default: all that the service answers. */
+  readonly methods?: readonly ('GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS')[];
+  /** The status of the answer to a preflight. Default: 200. */
+  readonly preflightStatus?: 200 | 204;
   /** Seconds for which a browser may cache the answer to a preflight. Default: 86400. */
   readonly maxAge?: number;
   /** The request headers that a page may send. Default: the headers that the preflight asks for. */

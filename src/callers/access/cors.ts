@@ -1,16 +1,26 @@
 // The cross-origin rules of a service file, which follow the Fetch standard. The rules say which origins may read
 // answers. request/answer/ writes the headers, and origin-check.ts refuses requests.
 
+import type { IncomingMessage } from 'node:http';
 import type { CorsOptions } from '../../api/controller/service.ts';
-import { isBetween, isOrigin, isToken } from '../../base/values.ts';
+import { isBetween, isOrigin, isPlainFunction, isThenable, isToken } from '../../base/values.ts';
+
+/** Says whether an origin may read the answer to a request. */
+type AllowsOrigin = (origin: string, request: IncomingMessage) => boolean;
 
 export interface CorsPolicy {
   /** Whether `origins` is written. Without it, `allows` is undefined, too. */
   readonly namesOrigins: boolean;
   /** Returns whether an origin may read answers; undefined when any origin may read them. */
-  readonly allows: ((origin: string) => boolean) | undefined;
+  readonly allows: AllowsOrigin | undefined;
+  /** Whether `allows` can answer differently for another request of the same origin. */
+  readonly dependsOnRequest: boolean;
   /** Whether browsers may send cookies with requests from the allowed origins. */
   readonly credentials: boolean;
+  /** The value of `Access-Control-Allow-Methods`. */
+  readonly methods: string;
+  /** The status of the answer to a preflight. */
+  readonly preflightStatus: 200 | 204;
   /** Seconds for which a browser may cache the answer to a preflight. */
   readonly maxAge: number;
   /** The names of the headers that a page may send, such as `A, B`; undefined for all that its preflight asks for. */
@@ -19,7 +29,8 @@ export interface CorsPolicy {
   readonly exposeHeaders: string | undefined;
 }
 
-const PROPERTIES = ['origins', 'credentials', 'maxAge', 'allowHeaders', 'exposeHeaders'];
+const PROPERTIES = ['origins', 'credentials', 'methods', 'preflightStatus', 'maxAge', 'allowHeaders', 'exposeHeaders'];
+export const ALL_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** The default of `maxAge`, in seconds: a day. */
 const DEFAULT_MAX_AGE = 86_400;
 
@@ -28,15 +39,22 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
   const unknownName = Object.keys(options).find((name) => !PROPERTIES.includes(name));
   if (unknownName !== undefined) throw new Error(`${unknownName} is no property; there are ${PROPERTIES.join(', ')}`);
   const { origins = '*', credentials = false, maxAge = DEFAULT_MAX_AGE, allowHeaders, exposeHeaders } = options;
+  const { methods, preflightStatus = 200 } = options;
   if (typeof credentials !== 'boolean') throw new Error('credentials must be true or false');
   if (!isBetween(maxAge, 0, Number.MAX_SAFE_INTEGER)) throw new Error('maxAge must be a number of seconds');
   if (origins === '*' && credentials)
     throw new Error("credentials needs a list of origins: with '*' browsers send no cookies");
-  if (origins !== '*' && !Array.isArray(origins)) throw new Error("origins must be '*' or a list of origins");
+  if (preflightStatus !== 200 && preflightStatus !== 204) throw new Error('preflightStatus must be 200 or 204');
+  const isFunction = typeof origins === 'function';
+  if (isFunction ? !isPlainFunction(origins) : origins !== '*' && !Array.isArray(origins))
+    throw new Error("origins must be '*' or a list of origins, or a function (origin, request) => boolean");
   return {
     namesOrigins: options.origins !== undefined,
-    allows: origins === '*' ? undefined : createMatcher(origins),
+    allows: origins === '*' ? undefined : isFunction ? guardFunction(origins, credentials) : createMatcher(origins),
+    dependsOnRequest: isFunction,
     credentials,
+    methods: methods === undefined ? ALL_METHODS : joinMethods(methods),
+    preflightStatus,
     maxAge,
     allowHeaders: joinHeaders('allowHeaders', allowHeaders, credentials),
     exposeHeaders: joinHeaders('exposeHeaders', exposeHeaders, credentials),
@@ -57,6 +75,43 @@ function joinHeaders(
     throw new Error(`${property} must be a list of header names`);
   if (hasCredentials && names.includes('*')) throw new Error(`${property}: with credentials '*' is no wildcard`);
   return names.join(', ');
+}
+
+function joinMethods(methods: readonly string[]): string {
+  const known = ALL_METHODS.split(', ');
+  if (!Array.isArray(methods) || methods.length === 0 || !methods.every((method) => known.includes(method)))
+    throw new Error(`methods must be a list of ${ALL_METHODS}`);
+  return methods.join(', ');
+}
+
+/** An origin that no rule of an author can mean, and a request without anything. */
+const UNKNOWN_ORIGIN = 'https://gatefold.invalid';
+const NO_REQUEST = Object.freeze({ method: 'GET', url: '/', headers: {} }) as unknown as IncomingMessage;
+/** Matches an origin in the header `Origin`. It never matches `null`, which any page can send (`isOrigin`). */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^\s/,*?#]+$/i;
+
+/**
+ * Returns `origins`, a function of the author, so that it never throws: a throw and anything but `true` is a no.
+ *
+ * @throws Error whose message is one line, when the function answers wrongly to an origin that it cannot know
+ */
+function guardFunction(origins: AllowsOrigin, credentials: boolean): AllowsOrigin {
+  const ask: (...args: Parameters<AllowsOrigin>) => unknown = (origin, request) => {
+    try {
+      const answer: unknown = origins(origin, request);
+      // Without a listener, a rejection of the promise would be an uncaught exception.
+      if (isThenable(answer)) Promise.resolve(answer).catch(() => {});
+      return answer;
+    } catch {
+      return false;
+    }
+  };
+  const answer = ask(UNKNOWN_ORIGIN, NO_REQUEST);
+  if (isThenable(answer)) throw new Error('origins returned a promise: it must return true or false itself');
+  if (typeof answer !== 'boolean') throw new Error(`origins returned ${typeof answer} and not true or false`);
+  if (credentials && answer)
+    throw new Error(`origins allows ${UNKNOWN_ORIGIN}, so with credentials every page could act for your users`);
+  return (origin, request) => ORIGIN.test(origin) && ask(origin, request) === true;
 }
 
 /** Returns a function that says whether an origin is allowed. @throws Error whose message is one line */

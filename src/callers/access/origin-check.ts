@@ -41,13 +41,13 @@ export function createCheckOrigin(
     // `none`: the user has typed the address or opened a bookmark.
     if (site === 'same-origin' || site === 'none') return;
     if (origin === undefined && site === undefined) return checkVerbOfProgram(exchange.verb);
-    if (origin === undefined || !isAllowed(origin, site === undefined ? ownOrigin(exchange) : undefined))
+    if (origin === undefined || !isAllowed(exchange, origin, site === undefined ? ownOrigin(exchange) : undefined))
       throw refusal('ORIGIN_NOT_ALLOWED');
   }
 
-  function isAllowed(origin: string, own: string | undefined): boolean {
+  function isAllowed({ request }: Exchange, origin: string, own: string | undefined): boolean {
     // `allows` is undefined for `*`. Everybody may then read, and nobody may use the cookies of a user.
-    return origin === own || publicOrigins.includes(origin) || cors?.allows?.(origin) === true;
+    return origin === own || publicOrigins.includes(origin) || cors?.allows?.(origin, request) === true;
   }
 
   /** Returns the origin that a browser has for this service if no proxy is between them. Browsers send `Host`. */
@@ -86,7 +86,7 @@ export function createCheckMessageOrigin(cors: OriginRules['cors']): Step {
   return ({ head: { origin }, request }): undefined => {
     // Programs send neither header.
     if (origin === undefined && request.headers['sec-fetch-site'] === undefined) return;
-    if (origin !== undefined && cors?.namesOrigins === true && cors.allows?.(origin) !== false) return;
+    if (origin !== undefined && cors?.namesOrigins === true && cors.allows?.(origin, request) !== false) return;
     throw refusal('ORIGIN_NOT_ALLOWED');
   };
 }

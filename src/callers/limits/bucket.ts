@@ -1,6 +1,7 @@
 // A token bucket, and the key of the caller that it belongs to. With a rate of 100 requests in 60 seconds, a bucket
 // gains 100 tokens in 60 seconds, and holds at most `burst` tokens. A request takes one token. The number of tokens can
 // be negative. The caller then has a debt, and has to wait for longer.
+import { type BoundedMap, createBoundedMap } from '../../base/bounded-map.ts';
 import { hash } from '../../base/builtins.ts';
 import type { Rate } from '../../base/rate.ts';
 
@@ -12,6 +13,8 @@ export interface Bucket {
 
 /** Maximum number of callers whose tokens a process keeps. A caller takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
+/** Maximum number of values of `by` whose tokens a process keeps, apart from callers, because clients choose values. */
+const MAX_VALUES = 10_000;
 /** Maximum characters of a caller's key. The end of a longer key is replaced by a digest of the complete key. */
 const MAX_KEY_LENGTH = 200;
 /** Characters of a SHA-256 digest in base64url. */
@@ -22,6 +25,22 @@ export function callerKey(kind: string, name: string): string {
   const key = `${kind} ${name}`;
   if (key.length <= MAX_KEY_LENGTH) return key;
   return key.slice(0, MAX_KEY_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
+}
+
+/** Returns a map by the keys of callers. A key of the kind `by` never drops the entry of another kind. */
+export function createCallerMap<V>(): BoundedMap<V> {
+  const callers = createBoundedMap<V>(MAX_CALLERS);
+  const values = createBoundedMap<V>(MAX_VALUES);
+  const mapOf = (key: string): BoundedMap<V> => (key.startsWith('by ') ? values : callers);
+  return {
+    get: (key) => mapOf(key).get(key),
+    set: (key, value) => mapOf(key).set(key, value),
+    *entries() {
+      yield* callers.entries();
+      yield* values.entries();
+    },
+    size: () => callers.size() + values.size(),
+  };
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {

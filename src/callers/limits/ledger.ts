@@ -3,9 +3,8 @@
 // limit. Machines can share their rates in a database, the store (shared-rates.ts). Then the store counts the tokens of
 // all machines, and its replies replace the tokens of the ledger.
 
-import { createBoundedMap } from '../../base/bounded-map.ts';
 import type { Rate } from '../../base/rate.ts';
-import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
+import { type Bucket, createCallerMap, fullBucket, refill } from './bucket.ts';
 import type { Balance, Spending } from './rate-limiter.ts';
 
 export interface Ledger {
@@ -50,7 +49,7 @@ const MAX_DEBT = 2;
 const MAX_INITIAL_BALANCES = 1000;
 
 export function createLedger({ now = () => performance.now(), machineCount = () => 1 }: LedgerOptions = {}): Ledger {
-  const accounts = createBoundedMap<Account>(MAX_CALLERS);
+  const accounts = createCallerMap<Account>();
 
   function subtract([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
     const rate = { count, seconds, burst };
@@ -58,7 +57,8 @@ export function createLedger({ now = () => performance.now(), machineCount = () 
     accounts.set(callerKey, account);
     account.rate = rate;
     refill(account, machineShare(rate), time);
-    account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
+    // `spent` is negative when more tokens were given back than taken.
+    account.tokens = Math.min(burst, Math.max(-MAX_DEBT * burst, account.tokens - spent));
     return [callerKey, account.tokens, count, seconds, burst];
   }
 

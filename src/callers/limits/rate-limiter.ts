@@ -7,7 +7,7 @@
 import { type BoundedMap, createBoundedMap } from '../../base/bounded-map.ts';
 import { refusal } from '../../base/errors.ts';
 import type { Rate } from '../../base/rate.ts';
-import { type Bucket, callerKey, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
+import { type Bucket, callerKey, createCallerMap, fullBucket, refill } from './bucket.ts';
 
 /** The caller whose requests a limit counts: a key, an address, or either of them at one operation. */
 export type LimitKind = 'credential' | 'address' | 'operation';
@@ -34,16 +34,25 @@ export interface RateLimiter {
    * Takes a token, or refuses the request.
    *
    * @param name the name of the caller, unique among the callers of its kind
+   * @param kind `by` for a value that the function `by` of an operation returns
+   * @returns the token, for `giveBack`
    * @throws HttpError RATE_LIMITED, with the headers that say when to retry
    */
-  check(kind: LimitKind, name: string, rate: Rate): void;
+  check(kind: LimitKind | 'by', name: string, rate: Rate): Token;
+  giveBack(token: Token): void;
   /** Stores the balances that the supervisor sends in reply to a report. */
   applyBalances(balances: readonly Balance[]): void;
   /** Returns the refusals so far by kind, and the number of callers in memory. */
   status(): { readonly refused: Readonly<Record<LimitKind, number>>; readonly callers: number };
 }
 
-interface Account extends Bucket {
+declare const TOKEN: unique symbol;
+/** A token that `check` has taken. */
+export interface Token {
+  readonly [TOKEN]?: never;
+}
+
+interface Account extends Bucket, Token {
   readonly callerKey: string;
   rate: Rate;
   /** Spent tokens that are in no report yet. */
@@ -63,32 +72,45 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
   const { report, workers = 1, now = () => performance.now(), later = callLater } = options;
   const refused = { credential: 0, address: 0, operation: 0 };
   let accounts: BoundedMap<Account> | undefined;
-  let unreportedAccounts: Account[] = [];
+  let unreportedAccounts = new Set<Account>();
   /** The delay of the scheduled report in milliseconds; infinite when none is scheduled. */
   let scheduledDelay = Number.POSITIVE_INFINITY;
   let isReplyDue = false;
   /** When the last report was sent. At first, the value makes the first report due at once. */
   let reportedAt = Number.NEGATIVE_INFINITY;
 
-  function check(kind: LimitKind, name: string, rate: Rate): void {
+  function check(kind: LimitKind | 'by', name: string, rate: Rate): Account {
     const time = now();
     const account = accountOf(callerKey(kind, name), rate, time);
     account.rate = rate;
     refill(account, rate, time);
     if (account.tokens < NEARLY_ONE_TOKEN || isBeyondShare(account)) {
-      refused[kind]++;
-      throw rateLimitError(kind, rate, account.tokens);
+      const limitKind = kind === 'by' ? 'operation' : kind;
+      refused[limitKind]++;
+      throw rateLimitError(limitKind, rate, account.tokens);
     }
     account.tokens--;
-    if (report === undefined) return;
+    if (report === undefined) return account;
     account.spentSinceBalance++;
-    if (account.unreported++ === 0) unreportedAccounts.push(account);
+    account.unreported++;
+    unreportedAccounts.add(account);
     scheduleReport(time, isUrgent(account));
+    return account;
+  }
+
+  function giveBack(token: Token): void {
+    const account = token as Account;
+    account.tokens = Math.min(account.rate.burst, account.tokens + 1);
+    if (report === undefined) return;
+    account.spentSinceBalance--;
+    account.unreported--;
+    unreportedAccounts.add(account);
+    scheduleReport(now(), false);
   }
 
   function accountOf(key: string, rate: Rate, time: number): Account {
     // The map is created on first use, because most services set no limit.
-    accounts ??= createBoundedMap(MAX_CALLERS);
+    accounts ??= createCallerMap();
     let account = accounts.get(key);
     if (account === undefined) {
       account = { callerKey: key, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
@@ -125,22 +147,26 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
   function sendReport(): void {
     scheduledDelay = Number.POSITIVE_INFINITY;
     // A report is sent only after the reply to the last one. So a reply counts all spent tokens except `unreported`.
-    if (isReplyDue || unreportedAccounts.length === 0) return;
-    isReplyDue = true;
-    reportedAt = now();
+    if (isReplyDue) return;
     const spendings: Spending[] = [];
     for (const account of unreportedAccounts) {
+      if (account.unreported === 0) continue;
       const { count, seconds, burst } = account.rate;
       spendings.push([account.callerKey, account.unreported, count, seconds, burst]);
       account.unreported = 0;
     }
-    unreportedAccounts = [];
+    unreportedAccounts = new Set();
+    // An empty report would ask for all low balances.
+    if (spendings.length === 0) return;
+    isReplyDue = true;
+    reportedAt = now();
     report?.(spendings);
   }
 
   report?.([]);
   return {
     check,
+    giveBack,
     applyBalances(balances) {
       const time = now();
       for (const [callerKey, tokens, count, seconds, burst] of balances) {
@@ -150,7 +176,7 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
         account.updatedAt = time;
       }
       isReplyDue = false;
-      if (unreportedAccounts.length > 0) scheduleReport(time, unreportedAccounts.some(isUrgent));
+      if (unreportedAccounts.size > 0) scheduleReport(time, [...unreportedAccounts].some(isUrgent));
     },
     status: () => ({ refused, callers: accounts?.size() ?? 0 }),
   };

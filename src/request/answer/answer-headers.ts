@@ -1,8 +1,9 @@
 // Builds the header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays are
 // built once for each origin of a web page, because to build them for each answer costs 4 to 19 percent of a request
 // (bench/NOTES.md).
+import type { IncomingMessage } from 'node:http';
 import { JSON_TYPE } from '../../base/envelope.ts';
-import type { CorsPolicy } from '../../callers/access/cors.ts';
+import { ALL_METHODS, type CorsPolicy } from '../../callers/access/cors.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
 
 /** The header lines of answers to one origin. Each array has alternating names and values. */
@@ -22,16 +23,16 @@ export interface HeaderSet {
   preflight(requested: string | undefined): string[];
 }
 
-export type HeaderSets = (origin: string | undefined) => HeaderSet;
+/** `request` is undefined for bytes that are no request. */
+export type HeaderSets = (origin: string | undefined, request?: IncomingMessage) => HeaderSet;
 
 type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 
-export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** With `nosniff`, a browser trusts the content type and does not guess another from the bytes. */
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
 /** Without `cors` in the service file, every answer has these lines. */
 const OPEN_TO_ALL = [
-  ...['Access-Control-Allow-Origin', '*', 'Access-Control-Allow-Methods', ALLOW_METHODS],
+  ...['Access-Control-Allow-Origin', '*', 'Access-Control-Allow-Methods', ALL_METHODS],
   // `Authorization` is listed, because `*` does not cover it (Fetch standard, `Access-Control-Allow-Headers`).
   ...['Access-Control-Allow-Headers', '*, Authorization', ...NOSNIFF],
 ];
@@ -60,13 +61,14 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   }
   const sets = new Map<string, HeaderSet>();
   const foreignSet = policySet(cors, undefined, headers);
-  return (origin) => {
+  return (origin, request) => {
     // `allows` is undefined when every origin is allowed.
     if (origin === undefined && cors.allows !== undefined) return foreignSet;
     const allowedOrigin = cors.allows === undefined ? '*' : (origin as string);
     const cachedSet = sets.get(allowedOrigin);
+    if (cachedSet !== undefined && !cors.dependsOnRequest) return cachedSet;
+    if (cors.allows?.(allowedOrigin, request as IncomingMessage) === false) return foreignSet;
     if (cachedSet !== undefined) return cachedSet;
-    if (cors.allows?.(allowedOrigin) === false) return foreignSet;
     const set = policySet(cors, allowedOrigin, headers);
     // The first key of a Map is the oldest.
     if (sets.size >= MAX_SETS) sets.delete(sets.keys().next().value as string);
@@ -92,7 +94,7 @@ function policySet(cors: CorsPolicy, origin: string | undefined, headers: readon
       const allowed = cors.allowHeaders ?? requested;
       const names = allowed === undefined || allowed === '' ? [] : ['Access-Control-Allow-Headers', allowed];
       const maxAge = ['Access-Control-Max-Age', String(cors.maxAge)];
-      return [...fixed, 'Access-Control-Allow-Methods', ALLOW_METHODS, ...names, ...maxAge];
+      return [...fixed, 'Access-Control-Allow-Methods', cors.methods, ...names, ...maxAge];
     },
   });
 }

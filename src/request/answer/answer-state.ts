@@ -28,6 +28,8 @@ export class AnswerState {
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The headers that `params.setHeader` and its like have set; undefined for nearly all requests. */
   ownHeaders: OwnHeaders | undefined;
+  /** Gives back what the `limit` of the operation has taken. Called for an answer below 400; mostly undefined. */
+  giveBack: (() => void) | undefined;
   /** Makes the bodies of refusals in the place of `formatError` of the service file; undefined for usual requests. */
   formatRefusal: FormatError | undefined;
 

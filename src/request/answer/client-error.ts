@@ -4,9 +4,9 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { refusalCodeOf } from '../../base/client-error.ts';
 import { refusal } from '../../base/errors.ts';
+import { ALL_METHODS } from '../../callers/access/cors.ts';
 import { type Connection, findConnection } from '../connections/connection.ts';
 import type { Request } from '../head.ts';
-import { ALLOW_METHODS } from './answer-headers.ts';
 import type { Responder } from './response.ts';
 
 /** Milliseconds that a client has to read the last answer before its connection is cut. */
@@ -56,7 +56,7 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
   server.on('connect', (_request, socket) => {
     // Without a listener, an error of this socket would be an uncaught exception.
     socket.on('error', () => {});
-    endSocket(socket, respond.rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), ['Allow', ALLOW_METHODS]));
+    endSocket(socket, respond.rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), ['Allow', ALL_METHODS]));
   });
 }
 

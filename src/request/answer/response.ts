@@ -1,7 +1,5 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
 // answer has been passed to Node. replies.ts prepares results that are not plain objects.
-import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
@@ -15,6 +13,7 @@ import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { endEvent } from '../request-event.ts';
 import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import { endAnswer, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
@@ -58,14 +57,13 @@ const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'HTTP_VERSION_NOT_SUPPORTED',
   'EXPECTATION_FAILED',
 ]);
-/** Maximum milliseconds for which the rest of a request is read, so that its client can read the answer meanwhile. */
-const LINGER = 2000;
 
 export class Responder {
   readonly #options: ResponderOptions;
   readonly #refusals: Refusals;
   readonly #replies: Replies;
   #headerSets = createHeaderSets(undefined);
+  #preflightStatus: 200 | 204 = 200;
   #isDraining = false;
 
   constructor(options: ResponderOptions) {
@@ -125,7 +123,12 @@ export class Responder {
   preflight(exchange: Exchange): void {
     const requested = exchange.request.headers['access-control-request-headers'];
     const headers = this.#headerSetOf(exchange).preflight(requested);
-    this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, this.#hasLongRest(exchange));
+    if (this.#preflightStatus === 200)
+      return this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, this.#hasLongRest(exchange));
+    // A 204 has no `Content-Length` (RFC 9110, 8.6).
+    this.#writeLines(exchange, 204, headers, false);
+    this.#end(exchange, '');
+    this.#complete(exchange, 204, 0);
   }
 
   /**
@@ -160,6 +163,7 @@ export class Responder {
   /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
     this.#headerSets = createHeaderSets(service);
+    this.#preflightStatus = service?.cors?.preflightStatus ?? 200;
     this.#refusals.useFormat(service?.formatError);
   }
 
@@ -219,22 +223,25 @@ export class Responder {
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {
-    return this.#headerSets(exchange.head.origin);
+    return this.#headerSets(exchange.head.origin, exchange.request);
   }
 
   #end(exchange: Exchange, body: string | Uint8Array): void {
-    const { response } = exchange;
-    if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
-    else endWith(response, body, this.#options.isSecure);
+    endAnswer(exchange, body, this.#options.isSecure);
   }
 
   /** @param headers the header lines of the operation; this function adds those of the server */
   #writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
+    const lines = exchange.answer.ownHeaders?.addTo(headers, !NEVER_A_BODY.has(status)) ?? headers;
+    this.#writeLines(exchange, status, this.#headerSetOf(exchange).addTo(lines), endsConnection);
+  }
+
+  /** @param lines all header lines but the request id */
+  #writeLines(exchange: Exchange, status: number, lines: readonly string[], endsConnection: boolean): void {
     const { response, requestId } = exchange;
     if (endsConnection || this.#hasLongRest(exchange) || (this.#isDraining && !hasWaitingRequests(exchange)))
       response.shouldKeepAlive = false;
-    const lines = exchange.answer.ownHeaders?.addTo(headers, !NEVER_A_BODY.has(status)) ?? headers;
-    response.writeHead(status, [...this.#headerSetOf(exchange).addTo(lines), 'X-Request-Id', requestId]);
+    response.writeHead(status, [...lines, 'X-Request-Id', requestId]);
   }
 
   /** Passes the answer to a tool call to the code in operate/tools/, and sends nothing on the connection. */
@@ -250,6 +257,7 @@ export class Responder {
   #complete(exchange: Exchange, status: number, bytes: number): void {
     const { accessLog, observer, onAnswered } = this.#options;
     exchange.answer.isComplete = true;
+    if (exchange.answer.giveBack !== undefined && status < 400) exchange.answer.giveBack();
     if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
     onAnswered(exchange);
     if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
@@ -288,42 +296,4 @@ export class Responder {
       isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > this.#options.bodyLimit)
     );
   }
-}
-
-/**
- * Does the same as `response.end(body)`, but faster. On Node 20 and 22, `end(body)` writes the answer and an empty
- * string by one `writev`, which costs up to a fifth of a request more than a `write` and then an `end()`. With TLS, a
- * write is asynchronous, and `end()` before its end would write the empty string, too. So with TLS, `end()` follows in
- * the callback of the write.
- */
-function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
-  const socket = response.socket as Socket;
-  socket.cork();
-  if (isSecure) response.write(body, () => response.end());
-  else response.write(body);
-  socket.uncork();
-  if (!isSecure) response.end();
-}
-
-function isStillSending({ request, hasBody }: Exchange): boolean {
-  return hasBody && !request.complete;
-}
-
-/**
- * Sends an answer while the client is still sending its request. To close a socket with unread bytes would reset the
- * connection, and the client could lose the answer. So first, the rest of the request is read and dropped, for LINGER
- * at most.
- */
-function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
-  response.write(body);
-  const end = () => {
-    clearTimeout(timer);
-    response.end();
-  };
-  const timer = setTimeout(end, LINGER).unref();
-  request.once('end', end);
-  request.once('close', end);
-  // An error is followed by 'close'.
-  request.on('error', () => {});
-  request.resume();
 }

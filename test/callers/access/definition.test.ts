@@ -1,6 +1,7 @@
 // The properties of a service file, and the line of each mistake. No misspelt protection is ignored.
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { defineService } from '../../../src/api/controller/service.ts';
@@ -55,6 +56,24 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: '*' }, /cors must be an object/],
   [{ cors: { origin: '*' } }, /cors: origin is no property; there are origins, /],
   [{ cors: { origins: 'https://a.example' } }, /cors: origins must be '\*' or a list/],
+  [{ cors: { origins: { test: () => true } } }, /cors: origins must be '\*' or a list of origins, or a function/],
+  [{ cors: { origins: class {} } }, /cors: origins must be '\*' or a list of origins, or a function/],
+  [{ cors: { *origins() {} } }, /cors: origins must be '\*' or a list of origins, or a function/],
+  [{ cors: { origins: async () => true } }, /cors: origins returned a promise: it must return true or false itself/],
+  [{ cors: { origins: () => Promise.reject(new Error('x')) } }, /origins returned a promise/],
+  [{ cors: { origins: () => undefined } }, /origins returned undefined and not true or false/],
+  [{ cors: { origins: (origin: string) => /a/.exec(origin) } }, /origins returned object and not true or false/],
+  [{ cors: { origins: () => 'yes' } }, /origins returned string and not/],
+  [
+    { cors: { origins: () => true, credentials: true } },
+    /allows https:\/\/gatefold\.invalid, so with credentials every page/,
+  ],
+  [{ cors: { methods: 'GET' } }, /cors: methods must be a list of GET, POST, /],
+  [{ cors: { methods: [] } }, /methods must be a list/],
+  [{ cors: { methods: ['get'] } }, /methods must be a list/],
+  [{ cors: { methods: ['GET\r\nX: y'] } }, /methods must be a list/],
+  [{ cors: { preflightStatus: 201 } }, /preflightStatus must be 200 or 204/],
+  [{ cors: { preflightStatus: '204' } }, /preflightStatus must be 200 or 204/],
   [{ cors: { origins: ['https://a.example/'] } }, /"https:\/\/a\.example\/" is no origin/],
   [{ cors: { origins: ['https://A.example'] } }, /is no origin/],
   [{ cors: { origins: ['a.example'] } }, /is no origin/],
@@ -166,7 +185,7 @@ describe('the definition of a service', () => {
       const { cors } = readDefinition(
         defineService({ cors: { origins: ['https://a.example', 'https://*.b.example'] } }),
       );
-      assert.equal(cors?.allows?.(origin), isAllowed);
+      assert.equal(cors?.allows?.(origin, {} as IncomingMessage), isAllowed);
     });
   }
 });

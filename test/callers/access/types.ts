@@ -55,6 +55,14 @@ export const good = [
     },
   }),
   defineService({ around: (next) => next() }),
+  defineService({
+    cors: {
+      origins: (origin, { headers }) => origin === `https://${headers.host}`,
+      methods: ['GET', 'PATCH'],
+      preflightStatus: 204,
+    },
+  }),
+  defineService<User>({ formatError: ({ user, request }) => ({ role: user?.role, by: request?.headers.accept }) }),
   defineService<User>({ authenticate: () => null, access: async ({ user }) => user !== undefined }),
   defineService({
     formatError: ({ status }: Refusal) => new ErrorReply(status, 'text', { 'Content-Type': 'text/plain' }),
@@ -100,6 +108,12 @@ export const bad = [
   defineService({ formatError: () => undefined }),
   // @ts-expect-error a scheme in a header has a name
   defineService({ securitySchemes: { token: { type: 'apiKey', in: 'header' } } }),
+  // @ts-expect-error a function of origins is synchronous
+  defineService({ cors: { origins: async () => true } }),
+  // @ts-expect-error no such method
+  defineService({ cors: { methods: ['get'] } }),
+  // @ts-expect-error no such status
+  defineService({ cors: { preflightStatus: 201 } }),
   // @ts-expect-error an origin is a list or '*'
   defineService({ cors: { origins: 'https://app.example.com' } }),
 ];
@@ -116,6 +130,9 @@ export class NoteController {
     'GET {id}': { access: ({ user, path }) => user !== undefined && path.id !== '' },
     'GET either': { access: 'caller' },
     'DELETE {id}': { access: [isAdmin, { scope: 'notes:delete' }] },
+    'GET limited': {
+      limit: { rate: '20/15m', by: ({ query, user }) => `${query.email} ${(user as User).id}`, count: 'failures' },
+    },
     'GET async': { access: async ({ address }) => address === '127.0.0.1' },
   };
   POST(data: { text: string }, { user }: ControllerParams<{ user: User }>): string {
@@ -132,6 +149,7 @@ export class NoteController {
   }
   'DELETE {id}'(): void {}
   'GET async'(): void {}
+  'GET limited'(): void {}
 }
 
 export class Guarded {
@@ -147,10 +165,16 @@ export class WrongController {
     index: { access: 'admin' },
     // @ts-expect-error a function in access returns a boolean
     created: { access: () => 'yes' },
+    // @ts-expect-error by is synchronous
+    red: { limit: { rate: '1/s', by: async () => 'a' } },
+    // @ts-expect-error no such count
+    patch: { limit: { rate: '1/s', count: 'all' } },
     // @ts-expect-error a list of rules has no numbers
     deleted: { access: ['user', 7] },
   };
   index(): void {}
   created(): void {}
+  red(): void {}
+  patch(): void {}
   deleted(): void {}
 }

@@ -1,0 +1,180 @@
+// Runs the recipes of docs/RECIPES.md over a socket.
+import assert from 'node:assert/strict';
+import { readFileSync, symlinkSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { startTest } from '../../src/api/testing.ts';
+import { makeProject } from '../support/command-bench.ts';
+import { parseRaw, sendRaw } from '../support/service.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const TEXT = readFileSync(join(ROOT, 'docs/RECIPES.md'), 'utf8');
+const SOURCES = Array.from(
+  TEXT.matchAll(/```ts\n\/\/ (\w+)\/([\w/.-]+)\n([\s\S]*?)```/g),
+  ([, recipe, name, source]) => ({
+    recipe,
+    name: String(name),
+    source: String(source),
+  }),
+);
+
+/** The stand-in for a database: rows in a Map, which a transaction copies, and the statements so far. */
+const DATABASE = `
+  export const statements: string[] = [];
+  let rows = new Map<string, number>([['ann', 10], ['bob', 0]]);
+  export interface Transaction { add(name: string, amount: number): Promise<number>; commit(): Promise<void>; rollback(): Promise<void> }
+  export const database = {
+    rows: () => Object.fromEntries(rows),
+    async begin(): Promise<Transaction> {
+      statements.push('begin');
+      const own = new Map(rows);
+      return {
+        async add(name, amount) { own.set(name, (own.get(name) ?? 0) + amount); return own.get(name) ?? 0 },
+        async commit() { statements.push('commit'); rows = own },
+        async rollback() { statements.push('rollback') },
+      };
+    },
+  };`;
+
+async function start(t: TestContext, recipe: string, more: Readonly<Record<string, string>> = {}) {
+  const own = SOURCES.filter((source) => source.recipe === recipe);
+  assert.ok(own.length > 1, recipe);
+  const files = [...own.map(({ name, source }): [string, string] => [name, source]), ...Object.entries(more)];
+  const cwd = makeProject(t, {
+    ...Object.fromEntries(files.map(([name, source]) => [`controllers/${name}`, source])),
+    'node_modules/.keep': '',
+  });
+  symlinkSync(ROOT, join(cwd, 'node_modules/gatefold'));
+  const service = await startTest({ controllers: `${cwd}/controllers` });
+  t.after(() => service.close());
+  const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
+    const json = { 'content-type': 'application/json' };
+    const response = await fetch(`http://127.0.0.1:${service.port}/api/${path}`, {
+      method,
+      headers: { ...(body && json), ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+  };
+  return { port: service.port, send };
+}
+
+describe('the recipe of', () => {
+  it('a transaction commits what succeeds and rolls back what throws', async (t) => {
+    const { send } = await start(t, 'transaction', {
+      'lib/database.ts': DATABASE,
+      'LookController.ts': `import { database, statements } from './lib/database.ts';
+        export default class { index() { return { rows: database.rows(), statements: statements.splice(0) } } }`,
+    });
+    const pay = (amount: number) => send('POST', 'account/transfer', { from: 'ann', to: 'bob', amount });
+    assert.deepEqual((await pay(4)).body, { left: 6 });
+    assert.deepEqual((await send('GET', 'look')).body, { rows: { ann: 6, bob: 4 }, statements: ['begin', 'commit'] });
+    assert.equal((await pay(7)).status, 409);
+    assert.deepEqual((await send('GET', 'look')).body, { rows: { ann: 6, bob: 4 }, statements: ['begin', 'rollback'] });
+    assert.equal((await send('POST', 'account/transfer', { amount: 'x' })).status, 422);
+    assert.deepEqual((await send('GET', 'look')).body.statements, [], 'a wrong request begins no transaction');
+  });
+
+  it('an idempotency key answers again with the first answer, and with the first refusal', async (t) => {
+    const { send } = await start(t, 'idempotency');
+    const pay = (amount: number, key?: string) =>
+      send('POST', 'payment', { amount }, key === undefined ? {} : { 'idempotency-key': key });
+    const twice = await Promise.all([pay(1, 'a'), pay(1, 'a')]);
+    assert.deepEqual(
+      twice.map(({ status, body }) => [status, body.payment]),
+      [
+        [201, 1],
+        [201, 1],
+      ],
+    );
+    assert.equal((await pay(1, 'a')).body.payment, 1);
+    assert.equal((await pay(1)).body.payment, 2);
+    assert.equal((await pay(2, 'a')).body.error_code, 'KEY_REUSED');
+    for (const _ of [1, 2]) {
+      const { status, body } = await pay(500, 'b');
+      assert.deepEqual([status, body.message], [402, 'No. 3']);
+    }
+  });
+
+  it('a session slides with each request and ends with two cookies', async (t) => {
+    const { send } = await start(t, 'session');
+    const wrong = await send('POST', 'session', { name: 'ann', password: 'x' });
+    assert.equal(wrong.status, 401);
+    const login = await send('POST', 'session', { name: 'ann', password: 'correct horse' });
+    const [session = '', flag = ''] = login.headers.getSetCookie();
+    assert.match(session, /^session=[\w-]+; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax$/);
+    assert.match(flag, /^signed_in=1; Path=\/; Max-Age=3600; SameSite=Lax$/);
+    const cookie = { cookie: String(session.split(';')[0]) };
+    for (const [path, status] of [
+      ['session', 200],
+      ['session/none', 404],
+      ['session?x', 200],
+    ] as const) {
+      const answer = await send('GET', path, undefined, cookie);
+      assert.equal(answer.status, status);
+      if (status === 200) assert.deepEqual(answer.headers.getSetCookie(), [session]);
+    }
+    assert.equal((await send('GET', 'session')).status, 401);
+    const logout = await send('DELETE', 'session', undefined, cookie);
+    assert.deepEqual(logout.headers.getSetCookie(), [
+      'session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
+      'signed_in=; Path=/; Max-Age=0; SameSite=Lax',
+    ]);
+    assert.equal(logout.headers.get('cache-control'), 'no-store');
+    assert.equal((await send('GET', 'session', undefined, cookie)).status, 401);
+  });
+
+  it('a session limits wrong passwords alone', async (t) => {
+    const { send } = await start(t, 'session');
+    const login = async (password: string) => (await send('POST', 'session', { name: 'ann', password })).status;
+    for (let i = 0; i < 25; i++) assert.equal(await login('correct horse'), 200);
+    for (let i = 0; i < 20; i++) assert.equal(await login('x'), 401);
+    assert.equal(await login('correct horse'), 429);
+  });
+
+  it('errors answers in German to those who ask for it', async (t) => {
+    const { send } = await start(t, 'errors');
+    const wrong = { name: 'A', seats: 9 };
+    const german = await send('POST', 'booking', wrong, { 'accept-language': 'de-AT,de;q=0.9' });
+    assert.deepEqual(german.body, {
+      code: 'INVALID_DATA',
+      message: 'Bitte prüfen Sie Ihre Angaben',
+      fields: [
+        { pointer: '/name', message: 'braucht mindestens 3 Zeichen' },
+        { pointer: '/seats', message: 'darf höchstens 8 sein' },
+      ],
+    });
+    const english = await send('POST', 'booking', wrong);
+    assert.equal(english.body.fields[0].message, 'must have at least 3 characters');
+  });
+
+  it('a tenant by host keeps tenants apart', async (t) => {
+    const { port } = await start(t, 'tenant');
+    const ask = async (method: string, host: string, origin: string, body = '') => {
+      const head = `${method} /api/note HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\nContent-Type: application/json\r\n`;
+      return parseRaw(
+        await sendRaw(port, `${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`, 9),
+      );
+    };
+    const [ann, bob] = ['https://app.ann.example', 'https://app.bob.example'];
+    assert.deepEqual(JSON.parse((await ask('POST', 'ann.example', ann, '{"text":"milk"}')).body), {
+      name: 'Ann',
+      notes: ['milk'],
+    });
+    const own = await ask('GET', 'bob.example', bob);
+    assert.deepEqual(JSON.parse(own.body), { name: 'Bob', notes: [] });
+    assert.equal(own.headers.get('access-control-allow-origin'), bob);
+    assert.equal((await ask('GET', 'bob.example', ann)).headers.get('access-control-allow-origin'), undefined);
+    assert.equal((await ask('OPTIONS', 'bob.example', bob)).status, 204);
+    assert.equal((await ask('GET', 'eve.example', bob)).status, 404);
+  });
+});
+
+it('docs/RECIPES.md has five recipes, and no source that is not run', () => {
+  assert.deepEqual(
+    [...new Set(SOURCES.map(({ recipe }) => recipe))],
+    ['transaction', 'idempotency', 'session', 'errors', 'tenant'],
+  );
+  assert.equal(SOURCES.length, TEXT.split('```ts').length - 1);
+});

@@ -170,7 +170,10 @@ export interface LogEvents {
     'store-refused': { reason: string };
     'store-revocation-restored': { id: string };
     'store-revocations-lost': { count: number; effect: string };
+    'store-rotation-restored': { id: string };
+    'store-rotations-lost': { count: number; names: readonly string[]; effect: string };
     'store-rows-missing': { count: number; names: readonly string[] };
+    'store-rows-older': { count: number; names: readonly string[] };
     'store-table-fills': { bytes: number; limit: number };
     'store-unencrypted': { effect: string };
     'tools-absent': { reason: string };

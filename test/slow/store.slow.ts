@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseSettings } from '../../src/base/config.ts';
-import { createRow, revokeRow } from '../../src/callers/credentials/write/changes.ts';
+import { createRow, revokeRow, rotateRow } from '../../src/callers/credentials/write/changes.ts';
 import { type HostOptions, startHost } from '../../src/operate/store/host.ts';
 import type { HostState } from '../../src/operate/store/messages.ts';
 import type { PostgresStore } from '../../src/operate/store/postgres.ts';
@@ -29,6 +29,8 @@ interface Copy {
   readonly events: string[];
   /** Whether each id is revoked. */
   rows(): Map<string, boolean>;
+  /** The hash of each id. */
+  hashes(): Map<string, string>;
 }
 
 async function openCopy(test: TestContext, url: string): Promise<Copy> {
@@ -50,16 +52,16 @@ async function openCopy(test: TestContext, url: string): Promise<Copy> {
   });
   test.after(() => host.close());
   await until('the first table', () => state?.hasTable === true);
+  const readRows = () => {
+    const { production } = JSON.parse(readFileSync(join(data, 'production.json'), 'utf8'));
+    return production as { id: string; hash: string; revoked_at?: string }[];
+  };
   return {
     events,
     looks: () => looks,
     state: () => state ?? assert.fail(),
-    rows() {
-      const { production } = JSON.parse(readFileSync(join(data, 'production.json'), 'utf8')) as {
-        production: { id: string; revoked_at?: string }[];
-      };
-      return new Map(production.map(({ id, revoked_at }) => [id, revoked_at !== undefined]));
-    },
+    rows: () => new Map(readRows().map(({ id, revoked_at }) => [id, revoked_at !== undefined])),
+    hashes: () => new Map(readRows().map(({ id, hash }) => [id, hash])),
   };
 }
 
@@ -126,7 +128,7 @@ describe('the store during faults', { skip: noPostgres }, () => {
     assert.equal((await store.read('keys')).entries.size, ids.length);
   });
 
-  it('restores revocations that a promoted standby lacks, and undoes none', async (test) => {
+  it('restores revocations and rotations that a promoted standby lacks, and undoes none', async (test) => {
     const cluster = await openCluster(test, 1);
     const [primary, standby] = cluster.servers as [Server, Server];
     const copies = await Promise.all([1, 2].map(() => openCopy(test, cluster.url())));
@@ -139,14 +141,21 @@ describe('the store during faults', { skip: noPostgres }, () => {
     await standby.sql("alter system set primary_conninfo = ''");
     await standby.sql('select pg_reload_conf()');
     await until('the standby lags', () => isStreaming(primary, 0));
+    const rotated = ids.slice(50);
+    const leaked = copies[0]?.hashes() ?? new Map();
     for (const id of ids.slice(0, 40)) await revoke(store, id);
+    for (const id of rotated) await updateRows(store, [id], (table) => rotateRow(table, id, 0, Date.now()), 60_000);
+    const isReplaced = (copy: Copy, id: string) => copy.hashes().get(id) !== leaked.get(id);
     for (const copy of copies)
-      await until('the copies have the revocations', () =>
-        ids.slice(0, 40).every((id) => copy.rows().get(id) === true),
-      );
+      await until('the copies have the changes', () => {
+        const rows = copy.rows();
+        return ids.slice(0, 40).every((id) => rows.get(id) === true) && rotated.every((id) => isReplaced(copy, id));
+      });
+    const replacing = copies[0]?.hashes();
     const undone = new Set<string>();
     const watch = setInterval(() => {
       for (const copy of copies) for (const id of ids.slice(0, 40)) if (copy.rows().get(id) !== true) undone.add(id);
+      for (const copy of copies) for (const id of rotated) if (!isReplaced(copy, id)) undone.add(id);
     }, 20);
     test.after(() => clearInterval(watch));
     await primary.kill();
@@ -161,7 +170,13 @@ describe('the store during faults', { skip: noPostgres }, () => {
     for (const id of ids.slice(40, 50)) await revoke(other, id);
     for (const copy of copies)
       await until('changes after the promotion are seen', () => ids.slice(0, 50).every((id) => copy.rows().get(id)));
+    await until('the new history has each rotation', async () => {
+      const { entries } = await other.read('keys', rotated);
+      return rotated.every((id) => JSON.parse(entries.get(id)?.value ?? '{}').hash === replacing?.get(id));
+    });
     assert.deepEqual([...undone], []);
+    assert.ok(copies.every(({ events }) => events.includes('store-rows-older')));
+    assert.ok(copies.some(({ events }) => events.includes('store-rotation-restored')));
     assert.ok(copies.some(({ events }) => events.includes('store-revocation-restored')));
   });
 

@@ -35,6 +35,8 @@ export function createRowNames(): (row: unknown) => string {
 interface CopyMark {
   /** The version of the rows in the store; empty when the store must be read anew. */
   readonly version: string;
+  /** The hashes of secrets that this machine saw end (lost-changes.ts), by the name of the row. */
+  readonly replaced?: unknown;
 }
 
 export interface TableFile {
@@ -57,7 +59,7 @@ export function readTableFile(dataDir: string): TableFile | undefined {
     let copyMark = members.store as CopyMark | undefined;
     // JSON.stringify writes a repeated field only once. A row that is invalid because of the field would become valid.
     if (copyMark === undefined) refuseRepeatedFields(repeatedFields);
-    else if (repeatedFields.length > 0) copyMark = { version: '' };
+    else if (repeatedFields.length > 0) copyMark = { ...copyMark, version: '' };
     const nameOf = createRowNames();
     return { rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])), copyMark };
   } catch (error) {

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import type { Log } from '../../base/log.ts';
-import { isRevoked, withRevocation } from './entries.ts';
+import { isRevoked } from './entries.ts';
 import type { HostState } from './messages.ts';
 import type { Replica } from './replica.ts';
 import { type Changes, type Store, StoreAway } from './store.ts';
@@ -42,7 +42,7 @@ const RETRY_MS = 250;
  * time includes other processes, and the pause would be longer than necessary.
  */
 const PUBLISH_PAUSE_FACTOR = 4;
-/** At most this many lost revocations are written back to the store in one write. */
+/** At most this many lost changes are written back to the store in one write. */
 const MAX_RESTORED = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
@@ -86,7 +86,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       awaySince = undefined;
       status = { ...status, awayReason: null, needsOperator: false };
       // This write fails while the store is read-only. Such a store is not away, and the next look writes again.
-      await restoreRevocations().catch(() => {});
+      await restoreLostChanges().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
       const age = replica.age();
@@ -167,21 +167,24 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   /**
-   * Writes lost revocations to the store again, in one write. If another machine was faster, nothing is written, and
-   * the update at the end fetches the rows of the other machine.
+   * Writes lost changes to the store again, in one write. If another machine was faster, nothing is written, and the
+   * update at the end fetches the rows of the other machine.
    */
-  async function restoreRevocations(): Promise<void> {
-    const lost = [...replica.lostRevocations()].slice(0, MAX_RESTORED);
-    if (lost.length === 0) return;
-    const names = lost.map(([name]) => name);
+  async function restoreLostChanges(): Promise<void> {
+    const names = replica.lostChanges().slice(0, MAX_RESTORED);
+    if (names.length === 0) return;
     const { entries } = await store.read('keys', names);
-    const changes = lost.flatMap(([name, time]) => {
-      const entry = entries.get(name);
-      if (entry === undefined || isRevoked(entry.value)) return [];
-      return [{ name, expectedVersion: entry.version, value: withRevocation(entry.value, time) }];
+    const changes = [...entries].flatMap(([name, { version: expectedVersion, value: current }]) => {
+      const value = replica.restore(name, current);
+      return value === current
+        ? []
+        : [{ name, expectedVersion, value, isRevocation: !isRevoked(current) && isRevoked(value) }];
     });
     if (changes.length > 0 && (await store.write('keys', changes, crypto().randomUUID())))
-      for (const { name } of changes) log.warn('store-revocation-restored', { id: name });
+      for (const { name, isRevocation } of changes) {
+        if (isRevocation) log.warn('store-revocation-restored', { id: name });
+        else log.warn('store-rotation-restored', { id: name });
+      }
     await update();
   }
 

@@ -124,7 +124,6 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     const effect = 'keys and sessions expire too early or too late here';
     if (isClockWrong && !wasClockWrong)
       log.warn('store-clock-differs', { store_seconds_ahead: Math.round(secondsAhead), effect });
-    sendState();
   }
 
   async function answer(request: Request): Promise<Answer> {

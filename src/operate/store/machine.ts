@@ -26,5 +26,9 @@ export function readMachine(dataDir: string): Machine {
 
 /** Called just after a look, because it also sets the time of the file. */
 export function writeMachine(dataDir: string, { id, machines }: Machine): void {
-  writeFileSync(proofPathOf(dataDir), `${JSON.stringify({ id, name: hostname(), machines })}\n`);
+  try {
+    writeFileSync(proofPathOf(dataDir), `${JSON.stringify({ id, name: hostname(), machines })}\n`);
+  } catch {
+    // On a full disk, this machine counts twice for 15 s after its next restart.
+  }
 }

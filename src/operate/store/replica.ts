@@ -1,6 +1,6 @@
 // The replica, in memory and in the file `production.json`, so that a machine starts and serves while the store is
 // away.
-// - A standby that is promoted can lack revocations. The replica keeps those that this machine has seen.
+// - A standby that is promoted can lack changes (lost-changes.ts). The replica keeps those that this machine has seen.
 // - `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but the store and
 //   the rows in memory do not.
 import {
@@ -23,6 +23,7 @@ import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/revoked-here.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { isRevoked, readTableFile, revocationTime, type TableFile, tableText, withRevocation } from './entries.ts';
+import { isSameRow, noteEndedHashes, readEndedHashes, withLostChanges } from './lost-changes.ts';
 import { ROW_ROOM } from './schema.ts';
 import type { Changes, Snapshot } from './store.ts';
 
@@ -40,8 +41,10 @@ export interface Replica {
    */
   replaceAll(snapshot: Snapshot, isSuccessor: boolean): void;
   apply(changes: Changes): void;
-  /** The revocations that the store has lost: the time of each by the name of the row. */
-  lostRevocations(): ReadonlyMap<string, unknown>;
+  /** The names of rows that lack a revocation or a rotation that this machine has seen. */
+  lostChanges(): readonly string[];
+  /** Returns a row of the store with the changes that it lacks. Returns the same text when it lacks none. */
+  restore(name: string, row: string): string;
   /** The bytes of the table, with room for the revocation of each row. */
   bytes(): number;
   /**
@@ -89,7 +92,9 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
   if (version !== undefined) completeAt = proofTime(proofPath);
   else if (hasFile) completeAt = performance.now();
   let touchedAt = Number.NEGATIVE_INFINITY;
-  const lostRevocations = new Map<string, unknown>();
+  /** The rows that the store has lost changes of, as this machine has seen them. */
+  const lost = new Map<string, string>();
+  const ended = readEndedHashes(fileTable?.copyMark?.replaced);
   let bytes = 0;
   for (const row of rows.values()) bytes += Buffer.byteLength(row) + ROW_ROOM;
   let leftOut = 0;
@@ -114,18 +119,34 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
     return fitting;
   }
 
-  /** Logs the rows and revocations that a new snapshot lacks, and keeps these revocations. */
-  function keepLostRevocations(next: Snapshot['entries']): void {
-    const missingNames: string[] = [];
+  /** Logs what a new history lacks, and keeps its revocations and rotations. */
+  function keepLostChanges(next: Snapshot['entries']): void {
+    const names = { missing: [] as string[], older: [] as string[], revoked: [] as string[], rotated: [] as string[] };
+    const seenNumber = Number(version?.split('/').at(-1) || Number.POSITIVE_INFINITY);
     for (const [name, row] of rows) {
-      const current = next.get(name)?.value;
-      if (current === undefined) missingNames.push(name);
-      else if (isRevoked(row) && !isRevoked(current)) lostRevocations.set(name, revocationTime(row));
+      const entry = next.get(name);
+      if (entry === undefined) names.missing.push(name);
+      if (entry === undefined || isSameRow(entry.value, row)) continue;
+      // A change with a larger number was made in the new history.
+      if (Number(entry.version) <= seenNumber) names.older.push(name);
+      const restored = withLostChanges(entry.value, row, ended.get(name));
+      if (restored === entry.value) continue;
+      lost.set(name, row);
+      if (isRevoked(row) && !isRevoked(entry.value)) names.revoked.push(name);
+      else names.rotated.push(name);
     }
-    if (missingNames.length > 0)
-      log.warn('store-rows-missing', { count: missingNames.length, names: missingNames.slice(0, MAX_NAMES) });
-    if (lostRevocations.size > 0)
-      log.warn('store-revocations-lost', { count: lostRevocations.size, effect: 'they are written again' });
+    const fieldsOf = (list: readonly string[]) => ({ count: list.length, names: list.slice(0, MAX_NAMES) });
+    if (names.missing.length > 0) log.warn('store-rows-missing', fieldsOf(names.missing));
+    if (names.older.length > 0) log.warn('store-rows-older', fieldsOf(names.older));
+    if (names.revoked.length > 0)
+      log.warn('store-revocations-lost', { count: names.revoked.length, effect: 'they are written again' });
+    const effect = 'the replaced secrets stay refused, and the rotations are written again';
+    if (names.rotated.length > 0) log.warn('store-rotations-lost', { ...fieldsOf(names.rotated), effect });
+  }
+
+  function restore(name: string, row: string): string {
+    const seen = lost.get(name);
+    return seen === undefined ? row : withLostChanges(row, seen, ended.get(name));
   }
 
   /** Later, because a revocation must not wait for the disk. A power cut loses nothing that the store lacks. */
@@ -149,8 +170,8 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       rows.set(name, row);
       bytes += Buffer.byteLength(row) + ROW_ROOM;
     }
-    // A revocation is no longer lost when the store has it again, or when the row is gone.
-    if (lostRevocations.has(name) && (row === undefined || isRevoked(row))) lostRevocations.delete(name);
+    // A change is no longer lost when the store has it again, or when the row is gone.
+    if (lost.has(name) && (row === undefined || restore(name, row) === row)) lost.delete(name);
   }
 
   return {
@@ -164,7 +185,9 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
         throw new Error(
           `${path} has ${missingCount} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
         );
-      if (!isSuccessor) keepLostRevocations(entries);
+      if (!isSuccessor) keepLostChanges(entries);
+      else if (version !== undefined)
+        for (const [name, row] of rows) noteEndedHashes(ended, name, row, entries.get(name)?.value);
       rows = new Map();
       bytes = 0;
       for (const [name, { value }] of entries) setRow(name, value);
@@ -173,22 +196,28 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
     },
     apply({ changes, version: next }) {
       isDirty ||= changes.length > 0;
-      for (const [name, row] of changes) setRow(name, row);
+      for (const [name, row] of changes) {
+        noteEndedHashes(ended, name, rows.get(name), row);
+        setRow(name, row);
+      }
       version = next;
     },
-    lostRevocations: () => lostRevocations,
+    lostChanges: () => [...lost.keys()],
+    restore,
     bytes: () => bytes,
     publish() {
       const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
       if (!isDirty && listTime === publishedListTime) return false;
       const revokedHere = readRevokedHere(dataDir);
-      const fileRows = Array.from(rows, ([name, row]) => {
-        const time = lostRevocations.get(name) ?? revokedHere.get(name);
+      const fileRows = Array.from(rows, ([name, current]) => {
+        const row = restore(name, current);
+        const time = revokedHere.get(name);
         return time === undefined || isRevoked(row) ? row : withRevocation(row, time);
       });
       // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the
-      // lost revocations again.
-      const copyMark = { version: lostRevocations.size > 0 ? '' : (version as string) };
+      // lost changes again.
+      const replaced = ended.size === 0 ? {} : { replaced: Object.fromEntries(ended) };
+      const copyMark = { version: lost.size > 0 ? '' : (version as string), ...replaced };
       // A writer of the table removes all drafts whose names begin like that of the table.
       const draft = join(dataDir, '.replica.tmp');
       writeWholeFile(path, tableText(selectFitting(fileRows), copyMark), { isDurable: false, draft });

@@ -48,9 +48,9 @@ it('the replica removes a row and its lost revocation when the store removes the
   const folder = makeFolder(test, REVOKED);
   const replica = openReplica(folder, createMemoryLog().log);
   replica.replaceAll({ version: 'new/1/1', entries: new Map([['a', { version: '1', value: LIVE }]]) }, false);
-  assert.deepEqual([...replica.lostRevocations()], [['a', TIME]]);
+  assert.deepEqual(replica.lostChanges(), ['a']);
   replica.apply({ version: 'new/1/2', changes: [['a', undefined]], isComplete: true });
-  assert.deepEqual([replica.lostRevocations().size, replica.rows().size], [0, 0]);
+  assert.deepEqual([replica.lostChanges().length, replica.rows().size], [0, 0]);
 });
 
 it('the replica has no age until its rows are complete', (test) => {
@@ -84,5 +84,94 @@ it('the replica leaves the newest rows out of a file that would be too large, an
   assert.deepEqual(
     fullLines.map(({ rows_left_out }) => rows_left_out),
     [1],
+  );
+});
+
+// A rotation from the secret `old` to `new`, as this machine has seen it, and what the store has after a failover.
+const rotations: readonly { name: string; seen: object; stored: object; expected: object; log?: string[] }[] = [
+  { name: 'the old secret', seen: {}, stored: { hash: 'old' }, expected: { hash: 'new' } },
+  {
+    name: 'the old secret, and other fields',
+    seen: { previous: [] },
+    stored: { hash: 'old', groups: ['order'], previous: [{ hash: 'older', expires_at: TIME }] },
+    expected: { hash: 'new', groups: ['order'], previous: [] },
+  },
+  {
+    name: 'the old secret, where it overlaps',
+    seen: { previous: [{ hash: 'old', expires_at: TIME }] },
+    stored: { hash: 'old' },
+    expected: { hash: 'new', previous: [{ hash: 'old', expires_at: TIME }] },
+  },
+  {
+    name: 'a newer secret, which overlaps with the old one',
+    seen: {},
+    stored: {
+      hash: 'newer',
+      previous: [
+        { hash: 'old', expires_at: TIME },
+        { hash: 'other', expires_at: TIME },
+      ],
+    },
+    expected: { hash: 'newer', previous: [{ hash: 'other', expires_at: TIME }] },
+  },
+  { name: 'a newer secret', seen: {}, stored: { hash: 'newer' }, expected: { hash: 'newer' } },
+  {
+    name: 'neither the rotation nor the revocation',
+    seen: { revoked_at: TIME },
+    stored: { hash: 'old' },
+    expected: { hash: 'new', revoked_at: TIME },
+  },
+];
+for (const { name, seen, stored, expected } of rotations)
+  it(`the replica keeps a replaced secret refused, also after a restart, when the store has ${name}`, (test) => {
+    const row = (fields: object) => JSON.stringify({ id: 'a', ...fields });
+    const folder = makeFolder(test, row({ hash: 'old' }));
+    const first = openReplica(folder, createMemoryLog().log);
+    first.apply({ version: 'h/1/6', changes: [['a', row({ hash: 'new', ...seen })]], isComplete: true });
+    first.publish();
+    const { log, lines } = createMemoryLog();
+    const replica = openReplica(folder, log);
+    const entries = new Map([['a', { version: '5', value: row(stored) }]]);
+    replica.replaceAll({ version: 'new/1/5', entries }, false);
+    replica.publish();
+    const { production } = JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8'));
+    assert.deepEqual(production, [{ id: 'a', ...expected }]);
+    const older = lines.filter(({ event }) => event === 'store-rows-older');
+    assert.deepEqual(
+      older.map(({ names }) => names),
+      [['a']],
+    );
+    const isLost = row(stored) !== JSON.stringify(production[0]);
+    assert.deepEqual(replica.lostChanges(), isLost ? ['a'] : []);
+    // The next process finds the same again, and another machine writes the change to the store.
+    const again = openReplica(folder, createMemoryLog().log);
+    again.replaceAll({ version: 'new/1/5', entries }, false);
+    again.publish();
+    assert.deepEqual(JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production, production);
+    again.apply({ version: 'new/1/6', changes: [['a', JSON.stringify(production[0])]], isComplete: true });
+    assert.deepEqual(again.lostChanges(), []);
+  });
+
+it('the replica accepts a secret that an operator brings back in the same history', (test) => {
+  const row = (hash: string) => JSON.stringify({ id: 'a', hash });
+  const folder = makeFolder(test, row('old'));
+  const replica = openReplica(folder, createMemoryLog().log);
+  for (const [index, hash] of ['new', 'old'].entries())
+    replica.apply({ version: `h/1/${6 + index}`, changes: [['a', row(hash)]], isComplete: true });
+  replica.replaceAll({ version: 'new/1/5', entries: new Map([['a', { version: '5', value: row('old') }]]) }, false);
+  assert.deepEqual([replica.lostChanges(), replica.rows().get('a')], [[], row('old')]);
+});
+
+it('the replica names no row that was changed in the new history, or is only written in another way', (test) => {
+  const folder = makeFolder(test, `${LIVE},{"id":"b","name":"B"}`);
+  const { log, lines } = createMemoryLog();
+  const entries = new Map([
+    ['a', { version: '9', value: '{"id":"a","name":"other"}' }],
+    ['b', { version: '2', value: '{ "id": "b", "name": "B" }' }],
+  ]);
+  openReplica(folder, log).replaceAll({ version: 'new/1/9', entries }, false);
+  assert.deepEqual(
+    lines.map(({ event }) => event),
+    [],
   );
 });

@@ -9,7 +9,14 @@ import {
 } from '../../../base/live-file.ts';
 import type { Log } from '../../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
-import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
+import {
+  type CompileOptions,
+  type CredentialTable,
+  compileTable,
+  EMPTY_TABLE,
+  type OnRow,
+  type QuarantinedRow,
+} from './table.ts';
 
 /** Some 250,000 rows. Each worker keeps the text in memory. */
 export const MAX_BYTES = 64 * 1024 * 1024;
@@ -47,7 +54,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
   });
 
   function parse(content: Content): Promise<CredentialTable> {
-    return runInSlices(compileContent(path, content));
+    return runInSlices(compileContent(path, content, { previous: table }));
   }
 
   function onLive(next: CredentialTable, reloads: number): void {
@@ -80,13 +87,13 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
 
 /** Reads the table synchronously, for the commands. @throws Error with a message of one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
-  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
+  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), { onRow }));
 }
 
 /** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
-function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
+function* compileContent(path: string, content: Content, options: CompileOptions): Sliced<CredentialTable> {
   try {
-    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);
+    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, options);
     if (content.isMissing) return EMPTY_TABLE;
     throw new Error(content.reason);
   } catch (error) {

@@ -1,7 +1,8 @@
 // Issues, rotates and revokes rows, in the form that they have in the file (table-file.ts). Only the hash of a secret
 // is kept.
 import { isObject } from '../../../base/values.ts';
-import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
+import { isAbsent, type Owner, type RawRow } from '../table/row.ts';
+import { parseTable } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
 import { ChangeRefused } from './table-file.ts';

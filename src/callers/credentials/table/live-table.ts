@@ -1,5 +1,7 @@
 // Keeps the table in memory equal to its file. Valid content becomes a new table object, so a caller that was
 // identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
+import { type FSWatcher, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import {
   type Content,
   createLiveFile,
@@ -53,6 +55,8 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),
   });
 
+  const bell = watchRenames(path, () => void file.lookNow());
+
   function parse(content: Content): Promise<CredentialTable> {
     return runInSlices(compileContent(path, content, { previous: table }));
   }
@@ -81,8 +85,28 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     look: file.look,
     lookNow: file.lookNow,
     status: () => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
-    close: file.close,
+    close() {
+      bell?.close();
+      file.close();
+    },
   };
+}
+
+/**
+ * Calls a function when another file gets this path, which is how all commands write. The polls find every other change:
+ * those of another machine, those through a link, and those in place, which are perhaps not complete yet.
+ *
+ * @returns undefined where the system offers no such events
+ */
+function watchRenames(path: string, onRename: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(dirname(path), { persistent: false }, (event, name) => {
+      if (event === 'rename' && name === basename(path)) onRename();
+    });
+    return watcher.on('error', () => watcher.close());
+  } catch {
+    return undefined;
+  }
 }
 
 /** Reads the table synchronously, for the commands. @throws Error with a message of one line */

@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
-import type { CredentialRow, Owner } from './table/table.ts';
+import type { CredentialRow, Owner } from './table/row.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/table-file.ts';
 

@@ -2,7 +2,8 @@
 // arguments. The reason of a refusal is logged and never sent.
 import { crypto } from '../../base/builtins.ts';
 import { checkSessionToken } from './session.ts';
-import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
+import type { CredentialRow } from './table/row.ts';
+import { type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
 /** The answer of the table to an Authorization value, before the age of the table counts (kind `away`). */

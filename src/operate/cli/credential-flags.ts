@@ -3,7 +3,7 @@ import { METHODS } from '../../base/builtins.ts';
 import { parseRate, RATE_FORM } from '../../base/rate.ts';
 import { isScope } from '../../base/values.ts';
 import { parseSpan, parseTime } from '../../callers/credentials/table/instant.ts';
-import { isHandlerName } from '../../callers/credentials/table/table.ts';
+import { isHandlerName } from '../../callers/credentials/table/row.ts';
 import type { NewRow } from '../../callers/credentials/write/changes.ts';
 import { type CommandCall, UsageError } from './command.ts';
 

@@ -1,7 +1,7 @@
 // `gatefold credentials revoke --here` revokes on this machine while the store is away. It edits the replica, so that
 // the revocation is live at once, and the list of revocations to repeat in each later replica.
 import { existsSync } from 'node:fs';
-import type { RawRow } from '../../callers/credentials/table/table.ts';
+import type { RawRow } from '../../callers/credentials/table/row.ts';
 import { readRevokedHere, writeRevokedHere } from '../../callers/credentials/write/revoked-here.ts';
 import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
 import type { Answer } from './command.ts';

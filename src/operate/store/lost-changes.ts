@@ -1,7 +1,7 @@
 // Finds the changes that this machine has seen and that the store has lost: a standby that lagged was promoted, or a
 // backup restored. A revocation, and the end of a secret, must hold all the same.
 import { isObject, parseObject } from '../../base/values.ts';
-import { isAbsent } from '../../callers/credentials/table/table.ts';
+import { isAbsent } from '../../callers/credentials/table/row.ts';
 
 /** At most this many hashes of a row are kept, the latest ones. */
 const MAX_ENDED = 20;

@@ -1,6 +1,6 @@
 // The messages of the store over IPC: between the supervisor and the store-host, and between a worker and the
 // supervisor. Messages of workers have the form of live/worker/messages.ts, with the kind `store`.
-import type { Owner } from '../../callers/credentials/table/table.ts';
+import type { Owner } from '../../callers/credentials/table/row.ts';
 import type { Spending } from './store.ts';
 
 export type Request =

@@ -180,6 +180,28 @@ for (const [name, write] of WAYS) {
   });
 }
 
+test('a change by a command is live at once, without a poll', async (t) => {
+  const folder = createFolder(t);
+  writeTable(folder, makeRow().row);
+  const hour = 3_600_000;
+  const table = await createLiveTable(join(folder, 'production.json'), createMemoryLog(), hour);
+  t.after(() => table.close());
+  for (let count = 2; count < 5; count++) {
+    await updateTable(folder, ({ append }) => append(makeRow().row));
+    await until(() => table.current().rows.size === count);
+  }
+});
+
+test('a table in a folder that cannot be watched is found by the polls', async (t) => {
+  const [folder, target] = [createFolder(t), createFolder(t)];
+  const other = makeRow();
+  writeTable(target, makeRow().row);
+  symlinkSync(join(target, 'production.json'), join(folder, 'production.json'));
+  const { credentials } = await start(t, folder);
+  await updateTable(folder, ({ append }) => append(other.row));
+  await until(() => credentials.status().rows === 2);
+});
+
 test('a change of the table is live: the swap of a mounted secret', async (t) => {
   const folder = createFolder(t);
   const [one, two] = [makeRow(), makeRow()];

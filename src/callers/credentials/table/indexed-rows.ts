@@ -1,14 +1,18 @@
 // Finds the rows of a large table in its text. The text is in one buffer, outside of the heap of V8. In memory, each
 // row costs some 24 bytes beside the text. A row is compiled when a request needs it, and the latest ones are kept.
 import { createBoundedMap } from '../../../base/bounded-map.ts';
-import type { Owner } from './table.ts';
+import type { Owner } from './row.ts';
+import type { Sliced } from './slices.ts';
 
 /** Compiled rows that a table keeps, at about 1 KB each. */
 const MAX_COMPILED = 10_000;
+/** The number of rows that are kept in one step. */
+const INSERTS_A_STEP = 10_000;
 
 /** The index needs only these fields of a compiled row. */
 interface Row {
   readonly id: string;
+  readonly digest: Buffer | undefined;
   readonly application: { readonly owner?: Owner };
 }
 
@@ -21,6 +25,17 @@ export interface IndexedRows<R extends Row> {
   values(): Iterable<R>;
   /** Compiles all rows of an owner. */
   ownedBy(owner: Owner): R[];
+  readonly columns: Columns;
+}
+
+/** The facts about each row, by its number in the text. */
+interface Columns {
+  /** The hash of the id; 0 for a row that is quarantined. */
+  readonly ids: Uint32Array;
+  /** The hash of the owner; 0 for a row without owner. */
+  readonly owners: Uint32Array;
+  /** The numbers of the rows with a literal instead of a digest. */
+  readonly literals: Set<number>;
 }
 
 export interface RowIndex<R extends Row> extends IndexedRows<R> {
@@ -28,30 +43,29 @@ export interface RowIndex<R extends Row> extends IndexedRows<R> {
   has(id: string): boolean;
   /** Adds the row with this number in the text, which must be valid and whose id must be new. */
   add(row: R, number: number): void;
+  /** Adds rows of an old index that are the same in the new text. Quarantined rows and literals are left out. */
+  keep(old: Columns, oldNumber: number, number: number, count: number): Sliced<void>;
   /** Makes the id lead to no row. */
   quarantine(id: string): void;
 }
 
 /** @param compile compiles the row with a number, which was added before */
 export function createRowIndex<R extends Row>(count: number, compile: (number: number) => R): RowIndex<R> {
-  /** The hash of the id of each row; 0 for a row that was not added. */
-  const idHashes = new Uint32Array(count);
-  /** The hash of the owner of each row; 0 for a row without owner. */
-  const ownerHashes = new Uint32Array(count);
+  const columns = { ids: new Uint32Array(count), owners: new Uint32Array(count), literals: new Set<number>() };
   /** A hash table with open addressing: the numbers of rows plus one, at most two thirds full. */
   const slots = new Uint32Array(2 ** Math.ceil(Math.log2(count * 1.5 + 1)));
   const quarantinedIds = new Set<string>();
   const compiledRows = createBoundedMap<R>(MAX_COMPILED);
   let size = 0;
 
-  function find(id: string): R | undefined {
+  function find(id: string): { readonly row: R; readonly number: number } | undefined {
     const hash = hashOf(id);
     for (let slot = firstSlot(hash); slots[slot] !== 0; slot = nextSlot(slot)) {
       const number = (slots[slot] as number) - 1;
-      if (idHashes[number] !== hash) continue;
+      if (columns.ids[number] !== hash) continue;
       // Two ids may have the same hash.
       const row = compile(number);
-      if (row.id === id) return row;
+      if (row.id === id) return { row, number };
     }
     return undefined;
   }
@@ -63,7 +77,7 @@ export function createRowIndex<R extends Row>(count: number, compile: (number: n
     if (quarantinedIds.has(id)) return undefined;
     const compiledRow = compiledRows.get(id);
     if (compiledRow !== undefined) return compiledRow;
-    const row = find(id);
+    const row = find(id)?.row;
     if (row !== undefined) compiledRows.set(id, row);
     return row;
   }
@@ -71,35 +85,50 @@ export function createRowIndex<R extends Row>(count: number, compile: (number: n
   function* compileAll(hashes: Uint32Array, wanted?: number): Generator<R> {
     for (const [number, hash] of hashes.entries()) {
       if (hash === 0 || (wanted !== undefined && hash !== wanted)) continue;
-      const row = compile(number);
-      if (!quarantinedIds.has(row.id)) yield row;
+      if (columns.ids[number] !== 0) yield compile(number);
     }
   }
 
+  function insert(hash: number, number: number): void {
+    columns.ids[number] = hash;
+    let slot = firstSlot(hash);
+    while (slots[slot] !== 0) slot = nextSlot(slot);
+    slots[slot] = number + 1;
+    size++;
+  }
+
   return {
+    columns,
     get size() {
       return size;
     },
     get,
-    values: () => compileAll(idHashes),
+    values: () => compileAll(columns.ids),
     ownedBy: ({ issuer, subject }) =>
-      [...compileAll(ownerHashes, hashOf(`${issuer} ${subject}`))].filter(
+      [...compileAll(columns.owners, hashOf(`${issuer} ${subject}`))].filter(
         ({ application: { owner } }) => owner?.subject === subject && owner.issuer === issuer,
       ),
     has: (id) => quarantinedIds.has(id) || find(id) !== undefined,
     add(row, number) {
       const { owner } = row.application;
-      if (owner !== undefined) ownerHashes[number] = hashOf(`${owner.issuer} ${owner.subject}`);
-      const hash = hashOf(row.id);
-      idHashes[number] = hash;
-      let slot = firstSlot(hash);
-      while (slots[slot] !== 0) slot = nextSlot(slot);
-      slots[slot] = number + 1;
-      size++;
+      if (owner !== undefined) columns.owners[number] = hashOf(`${owner.issuer} ${owner.subject}`);
+      if (row.digest === undefined) columns.literals.add(number);
+      insert(hashOf(row.id), number);
+    },
+    *keep(old, oldNumber, firstNumber, rowCount) {
+      columns.owners.set(old.owners.subarray(oldNumber, oldNumber + rowCount), firstNumber);
+      for (let index = 0; index < rowCount; index++) {
+        const hash = old.ids[oldNumber + index] as number;
+        if (hash !== 0 && !old.literals.has(oldNumber + index)) insert(hash, firstNumber + index);
+        if (index % INSERTS_A_STEP === 0) yield;
+      }
     },
     quarantine(id) {
-      if (!quarantinedIds.has(id) && find(id) !== undefined) size--;
+      const found = quarantinedIds.has(id) ? undefined : find(id);
       quarantinedIds.add(id);
+      if (found === undefined) return;
+      columns.ids[found.number] = 0;
+      size--;
     },
   };
 }

@@ -2,7 +2,8 @@
 import type { CallingApplication } from '../../../api/controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
-import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type RawRow } from './table.ts';
+import { type CredentialRow, FIELDS, type RawRow } from './row.ts';
+import type { CredentialTable, OnRow } from './table.ts';
 
 export interface ListedRow extends Partial<CallingApplication> {
   readonly name: string;

@@ -1,5 +1,7 @@
 // Keeps the table in memory equal to its file. Valid content becomes a new table object, so a caller that was
 // identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
+import { type FSWatcher, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import {
   type Content,
   createLiveFile,
@@ -9,7 +11,14 @@ import {
 } from '../../../base/live-file.ts';
 import type { Log } from '../../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
-import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
+import {
+  type CompileOptions,
+  type CredentialTable,
+  compileTable,
+  EMPTY_TABLE,
+  type OnRow,
+  type QuarantinedRow,
+} from './table.ts';
 
 /** Some two million rows. Each worker keeps the text in memory. The longest string of Node has 24 bytes less. */
 export const MAX_BYTES = 512 * 1024 * 1024;
@@ -50,8 +59,10 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),
   });
 
+  const bell = watchRenames(path, () => void file.lookNow());
+
   function parse(content: Content): Promise<CredentialTable> {
-    return runInSlices(compileContent(path, content));
+    return runInSlices(compileContent(path, content, { previous: table }));
   }
 
   function onLive(next: CredentialTable, reloads: number): void {
@@ -78,19 +89,39 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     look: file.look,
     lookNow: file.lookNow,
     status: () => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
-    close: file.close,
+    close() {
+      bell?.close();
+      file.close();
+    },
   };
+}
+
+/**
+ * Calls a function when another file gets this path, which is how all commands write. The polls find every other change:
+ * those of another machine, those through a link, and those in place, which are perhaps not complete yet.
+ *
+ * @returns undefined where the system offers no such events
+ */
+function watchRenames(path: string, onRename: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(dirname(path), { persistent: false }, (event, name) => {
+      if (event === 'rename' && name === basename(path)) onRename();
+    });
+    return watcher.on('error', () => watcher.close());
+  } catch {
+    return undefined;
+  }
 }
 
 /** Reads the table synchronously, for the commands. @throws Error with a message of one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
-  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
+  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), { onRow }));
 }
 
 /** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
-function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
+function* compileContent(path: string, content: Content, options: CompileOptions): Sliced<CredentialTable> {
   try {
-    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);
+    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, options);
     if (content.isMissing) return EMPTY_TABLE;
     throw new Error(content.reason);
   } catch (error) {

@@ -7,14 +7,21 @@ import { parseJson, parseMembers, type TableText } from './text.ts';
 
 export interface SplitText extends Pick<TableText, 'members'> {
   readonly bytes: Buffer;
-  /** The number of rows. */
-  readonly count: number;
-  /** The JSON of a row, with the space around it. */
-  readonly rowText: (index: number) => string;
+  /** Where the list of rows begins and ends, without its brackets. */
+  readonly listStart: number;
+  readonly listEnd: number;
+  /** Where each row ends: at a comma, or at the end of the list. */
+  readonly ends: Uint32Array;
 }
 
-/** Bytes that one step checks or scans, in about a millisecond. */
-const STEP_BYTES = 256 * 1024;
+/** Returns the JSON of a row, with the space around it. */
+export function rowText({ bytes, listStart, ends }: SplitText, index: number): string {
+  const start = index === 0 ? listStart : (ends[index - 1] as number) + 1;
+  return bytes.toString('utf8', start, ends[index]);
+}
+
+/** Bytes that one step checks, compares or scans, in about a millisecond. */
+export const STEP_BYTES = 256 * 1024;
 
 /** @throws Error with a message of one line, which quotes no part of the text, because the text may contain secrets */
 export function* splitTable(bytes: Buffer): Sliced<SplitText> {
@@ -26,17 +33,19 @@ export function* splitTable(bytes: Buffer): Sliced<SplitText> {
   const scanner = createScanner(bytes);
   for (let end = STEP_BYTES; scanner.scanTo(end); end += STEP_BYTES) yield;
   const { listStart, listEnd, ends } = scanner.result();
-  const { members } = parseMembers(
-    [bytes.subarray(0, listStart), bytes.subarray(listEnd)].map(String).join(''),
-    bytes.length,
-  );
-  const startOf = (index: number) => (index === 0 ? listStart : (ends[index - 1] as number) + 1);
-  return {
-    members,
-    bytes,
-    count: ends.length,
-    rowText: (index) => bytes.toString('utf8', startOf(index), ends[index]),
-  };
+  return { members: parseFrame(bytes, listStart, listEnd), bytes, listStart, listEnd, ends };
+}
+
+export function parseFrame(bytes: Buffer, listStart: number, listEnd: number): TableText['members'] {
+  const text = bytes.toString('utf8', 0, listStart) + bytes.toString('utf8', listEnd);
+  return parseMembers(text, bytes.length).members;
+}
+
+/** Returns where the list of rows begins; 0 when the first bytes of the text do not show it. */
+export function scanHead(bytes: Buffer): number {
+  const scanner = createScanner(bytes);
+  scanner.scanTo(4096);
+  return scanner.result().listStart;
 }
 
 /** Returns the nearest start of a character at or before an offset. A character has four bytes at most. */

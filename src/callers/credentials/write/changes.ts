@@ -2,7 +2,8 @@
 // is kept.
 import { isObject } from '../../../base/values.ts';
 import { parseTime } from '../table/instant.ts';
-import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
+import { isAbsent, type Owner, type RawRow } from '../table/row.ts';
+import { parseTable } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
 import { ChangeRefused } from './table-file.ts';

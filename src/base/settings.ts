@@ -171,6 +171,12 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.oneOf(LOG_LEVELS),
       'debug, info (a line a request), warn, error or silent',
     ),
+    lastRequest: row(
+      'LAST_REQUEST',
+      'on',
+      parse.oneOf(['on', 'off']),
+      'Note the operation that a worker began last, for the log line of its end: on or off',
+    ),
     logFormat: row(
       'LOG_FORMAT',
       'auto',

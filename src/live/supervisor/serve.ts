@@ -117,7 +117,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
       onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
-      createPool: (events) => createPool({ drainTimeout, events }),
+      createPool: (events) => createPool({ drainTimeout, events, keepsNotes: settings.lastRequest === 'on' }),
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());

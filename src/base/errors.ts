@@ -1,6 +1,7 @@
 // The catalogue of all error codes, so that a status and a message are written once. docs/ERRORS.md documents each row,
 // and a test compares both.
 import type { ReplyHeaders } from '../api/controller/reply.ts';
+import { isErrorStatus } from './values.ts';
 
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
@@ -80,6 +81,12 @@ export interface ErrorDetail {
   /** JSON pointer (RFC 6901) to the wrong value. An empty pointer means the whole data. */
   readonly pointer: string;
   readonly message: string;
+  /** The part of the request that has the value. */
+  readonly in?: 'body' | 'query' | 'path';
+  /** The code of the mistake, such as `minLength`. docs/ERRORS.md has the codes of the service itself. */
+  readonly code?: string;
+  /** The values in the message: `{ limit: 3 }`. */
+  readonly params?: Readonly<Record<string, unknown>>;
   readonly [more: string]: unknown;
 }
 
@@ -98,7 +105,7 @@ export class HttpError extends Error {
 
   constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    if (!Number.isInteger(status) || status < 400 || status > 599)
+    if (!isErrorStatus(status))
       throw new TypeError(`HttpError: the status is ${status}, it must be a whole number from 400 to 599`);
     if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code))
       throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);

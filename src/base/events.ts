@@ -164,11 +164,14 @@ export interface LogEvents {
     'stop-forced': { signal: string };
     /** The bell is the notification of the database about a change of the store. */
     'store-bell-missing': { effect: string };
+    'store-clock-differs': { store_seconds_ahead: number; effect: string };
+    'store-copy-unreadable': { reason: string; file: string; effect: string };
     'store-history-changed': { rows: number };
     'store-refused': { reason: string };
     'store-revocation-restored': { id: string };
     'store-revocations-lost': { count: number; effect: string };
     'store-rows-missing': { count: number; names: readonly string[] };
+    'store-table-fills': { bytes: number; limit: number };
     'store-unencrypted': { effect: string };
     'tools-absent': { reason: string };
     'trace-export-failed': { reason: string; spans_dropped: number };
@@ -211,6 +214,7 @@ export interface LogEvents {
     'session-key-unusable': { error: string };
     'store-away': { reason: string; age_seconds: number | null };
     'store-host-exited': { code: number | null; signal: string | null; error: string };
+    'store-table-full': { bytes: number; limit: number; rows_left_out: number; effect: string };
     'store-too-old': { effect: string };
     'store-unusable': { reason: string };
     'stream-failed': RequestFacts & ErrorFacts;

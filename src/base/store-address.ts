@@ -21,7 +21,9 @@ const FORM =
 /** Captures the user, the password (if any), the list of hosts, the database, and the query (if any). */
 const ADDRESS = /^postgres(?:ql)?:\/\/([^@/?#\s:]+)(?::([^@/?#\s]*))?@([^@/?#\s]+)\/([^/?#\s]+)(?:\?([^#\s]*))?$/;
 const HOST_WITH_PORT = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
-const KNOWN_PARAMETERS = new Set(['sslmode', 'sslrootcert']);
+const KNOWN_PARAMETERS = new Set(['sslmode', 'sslrootcert', 'channel_binding']);
+/** Parameters that providers of databases write for other clients, and that have no effect here. */
+const IGNORED_PARAMETERS = new Set(['application_name', 'connect_timeout', 'pgbouncer']);
 
 /**
  * Returns the parser of STORE. The parser returns undefined for `file`.
@@ -37,17 +39,20 @@ export function storeAddressParser(cwd: string) {
     const hosts = hostList.split(',').map(parseHost);
     const parameters = new URLSearchParams(query);
     for (const name of parameters.keys()) {
-      if (!KNOWN_PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
+      if (!KNOWN_PARAMETERS.has(name) && !IGNORED_PARAMETERS.has(name))
+        throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
       if (parameters.getAll(name).length > 1) throw new InvalidValue(`${FORM}; its parameter ${name} is given twice`);
     }
     const isLocal = hosts.every(({ host }) => isLoopback(host));
+    const tls = parseMode(parameters.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full'));
+    checkChannelBinding(parameters.get('channel_binding') ?? 'prefer', tls);
     const rootCertificate = parameters.get('sslrootcert') ?? undefined;
     return {
       hosts,
       user: decode(user),
       password: decode(password),
       database: decode(database),
-      tls: parseMode(parameters.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full')),
+      tls,
       rootCertificate: rootCertificate === undefined ? undefined : resolve(cwd, rootCertificate),
     };
   };
@@ -73,6 +78,12 @@ function parseMode(mode: string): StoreAddress['tls'] {
   if (mode === 'verify-full') return 'verify';
   if (mode === 'disable') return 'off';
   throw new InvalidValue(`${FORM}; its sslmode is either verify-full or disable`);
+}
+
+/** Channel binding protects the password from a server in the middle. So does a certificate that is verified. */
+function checkChannelBinding(binding: string, tls: StoreAddress['tls']): void {
+  if (binding === 'prefer' || binding === 'disable' || (binding === 'require' && tls === 'verify')) return;
+  throw new InvalidValue(`${FORM}; its channel_binding is prefer, disable, or with sslmode=verify-full require`);
 }
 
 function decode(text: string): string {

@@ -21,6 +21,15 @@ export function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
 }
 
+/** Returns whether the value is a whole number from `min` to `max`, such as a status of HTTP. */
+export function isBetween(value: unknown, min: number, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+export const isErrorStatus = (status: unknown): status is number => isBetween(status, 400, 599);
+
+export const isReplyStatus = (status: unknown): status is number => isBetween(status, 200, 399);
+
 /**
  * Returns whether the value is a function whose code runs when it is called. Returns false for a class, because a call
  * needs `new`. Returns false for a generator function, because a call only returns an iterator.

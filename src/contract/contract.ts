@@ -123,4 +123,8 @@ export interface Problem {
   readonly pointer: string;
   /** The mistake in words, such as `must be a number` or `is missing`. */
   readonly message: string;
+  /** The keyword of JSON Schema that the value breaks, such as `minLength`. */
+  readonly code: string;
+  /** The values in the message, such as `{ limit: 3 }`. */
+  readonly params: Readonly<Record<string, unknown>>;
 }

@@ -24,6 +24,12 @@ export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
       in: { enum: ['body', 'query', 'path'] },
       pointer: { type: 'string', description: 'A JSON pointer (RFC 6901); empty: the part itself.' },
       message: { type: 'string' },
+      code: {
+        type: 'string',
+        description: 'The keyword of JSON Schema that the value breaks.',
+        examples: ['minLength'],
+      },
+      params: { type: 'object', description: 'The values in the message.', examples: [{ limit: 3 }] },
     },
     required: ['pointer', 'message'],
   },

@@ -6,7 +6,7 @@ import { isModuleNamespaceObject } from 'node:util/types';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
-import { isBoolean, isNonEmptyText, isPlainObject } from '../base/values.ts';
+import { isBetween, isBoolean, isNonEmptyText, isPlainObject } from '../base/values.ts';
 import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
 
 /** The settings of an operation that `static operations` does not name. */
@@ -23,16 +23,16 @@ const PROPERTIES: Readonly<
       value.every((type) => typeof type === 'string' && MEDIA_RANGE.test(type)),
     'a list of media types such as image/png or image/*',
   ],
-  bodyLimit: [wholeNumberBetween(1), 'a number of bytes'],
+  bodyLimit: [(value) => isBetween(value, 1, Number.MAX_SAFE_INTEGER), 'a number of bytes'],
   // A longer time is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once.
-  timeout: [wholeNumberBetween(1, 86_400_000), 'a number of milliseconds, a day at most'],
+  timeout: [(value) => isBetween(value, 1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],
   status: [
-    (value) => wholeNumberBetween(200, 299)(value) && value !== 204 && value !== 205,
+    (value) => isBetween(value, 200, 299) && value !== 204 && value !== 205,
     'a status from 200 to 299 whose answer has a body',
   ],
   unchecked: [isBoolean, 'true or false'],
@@ -157,11 +157,6 @@ function checkCombination(name: string, { body, bodyLimit, accepts }: OperationS
 
 function refuse(message: string): never {
   throw new LoadRefusal('INVALID_SETTING', message);
-}
-
-function wholeNumberBetween(min: number, max = Number.MAX_SAFE_INTEGER) {
-  return (value: unknown): boolean =>
-    Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 /** Says whether a value is a Standard Schema. A schema can be a function, as in some libraries. */

@@ -25,6 +25,10 @@ describe('STORE', () => {
     ['postgres://u@127.0.0.1,db/d', 'verify'],
     ['postgres://u@localhost/d?sslmode=verify-full', 'verify'],
     ['postgres://u@db/d?sslmode=disable', 'off'],
+    ['postgres://u@db/d?application_name=x&connect_timeout=10&pgbouncer=true&channel_binding=prefer', 'verify'],
+    ['postgres://u@db/d?sslmode=disable&channel_binding=disable', 'off'],
+    ['postgres://u@db/d?sslmode=verify-full&channel_binding=require', 'verify'],
+    ['postgres://u@db/d?channel_binding=require', 'verify'],
   ];
   for (const [address, tls] of modes)
     it(`sets TLS to ${tls} for ${address}`, () => assert.equal(parse(address)?.tls, tls));
@@ -33,6 +37,8 @@ describe('STORE', () => {
     ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
     ...['postgres://u@h,/d', 'postgres://u@h/d?sslmode=require'],
     'postgres://u@h/d?sslmode=disable&sslmode=verify-full',
+    'postgres://u@h/d?sslmode=disable&channel_binding=require',
+    ...['postgres://u@h/d?channel_binding=other', 'postgres://u@h/d?pgbouncer=true&pgbouncer=true'],
     ...['postgres://u@h/d?ssl=off', 'postgres://u:%zz@h/d', 'postgres://u@h/d#x', 'postgres://u:a@b@h/d/e'],
   ];
   for (const address of wrong)

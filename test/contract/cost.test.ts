@@ -19,6 +19,12 @@ function checkOf(source: string): (data: unknown) => string | undefined {
 }
 
 function problemsOf(source: string): (data: unknown) => readonly Problem[] {
+  const check = partsOf(source);
+  return (data) => check(data).problems;
+}
+
+/** Returns a check of the type T, which also returns the data as the operation gets it. */
+function partsOf(source: string): (data: unknown) => { data: unknown; problems: readonly Problem[] } {
   const module = parseModule(source);
   const { evaluate } = createEvaluator();
   const writer = createSchemaWriter();
@@ -36,8 +42,11 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
     compilers: createCompilers(writer.defs),
     librarySchemas: { queryAsData: 'never' },
   });
-  return (value) =>
-    (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
+  return (value) => {
+    const parts = { data: value, query: undefined, path: undefined };
+    const problems = check?.(parts, 'body', 'POST') ?? [];
+    return { ...parts, problems: problems as readonly Problem[] };
+  };
 }
 
 const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
@@ -347,7 +356,7 @@ describe('the check has a bound for', () => {
 
   test('the check returns valid data without a copy and never changes the sent data', () => {
     const module = 'interface T { a: { b: string }; when?: Date; list: { c: number }[] }';
-    const check = createCheck(module);
+    const check = partsOf(module);
     const right = { a: { b: 'x' }, list: [{ c: 1 }] };
     assert.equal(check(right).data, right);
     const sent = Object.freeze({
@@ -357,29 +366,4 @@ describe('the check has a bound for', () => {
     });
     assert.deepEqual(check(sent).data, { a: { b: 'x' }, when: new Date('2026-01-01T00:00:00Z'), list: [{ c: 1 }] });
   });
-
-  function createCheck(source: string): (data: unknown) => { data: unknown } {
-    const module = parseModule(source);
-    const { evaluate } = createEvaluator();
-    const writer = createSchemaWriter();
-    const data = writer.write(
-      evaluate(
-        { kind: 'name', name: 'T', args: [], at: 0 },
-        { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
-      ),
-    );
-    const check = createRequestCheck({
-      data,
-      dataIsOptional: false,
-      query: undefined,
-      path: undefined,
-      compilers: createCompilers(writer.defs),
-      librarySchemas: { queryAsData: 'never' },
-    });
-    return (value) => {
-      const parts = { data: value, query: undefined, path: undefined };
-      assert.equal(check?.(parts, 'body', 'POST'), undefined);
-      return parts;
-    };
-  }
 });

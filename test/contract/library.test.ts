@@ -26,7 +26,7 @@ describe('a validation result of a library', () => {
   ];
   for (const [name, issue, pointer, message] of rows)
     test(`is a mistake of the request when it has an issue ${name}`, () => {
-      const problems = [{ in: 'query', pointer, message }];
+      const problems = [{ in: 'query', pointer, code: 'library', message, params: {} }];
       assert.deepEqual(validate(schemaOf({ issues: [issue] }), {}, 'query'), { problems });
     });
 });

@@ -115,6 +115,21 @@ describe('static operations', () => {
     );
   });
 
+  const limits: [property: string, accepted: unknown[], refused: unknown[], message: RegExp][] = [
+    ['bodyLimit', [1], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes/],
+    ['timeout', [1, 86_400_000], [0, 0.5, 86_400_001], /timeout must be a number of milliseconds, a day at most/],
+    ['status', [200, 299], [199, 204, 205, 300], /status must be a status from 200 to 299 whose answer has a body/],
+    ['tool', ['t'.repeat(64)], ['', 't'.repeat(65), 't.t', 1], /tool must be true, false, or the name of the tool/],
+    ['summary', ['a'], ['', 1], /summary must be a text/],
+  ];
+  for (const [property, accepted, refused, message] of limits)
+    test(`accept ${property} up to its limits`, () => {
+      const read = (value: unknown) =>
+        settingsOf({ operations: { index: { [property]: value } }, index() {} }, 'index');
+      for (const value of accepted) assert.deepEqual(read(value), { [property]: value });
+      for (const value of refused) assert.throws(() => read(value), message, String(value));
+    });
+
   const refused: [name: string, operations: unknown, message: RegExp][] = [
     ['a text', 'index', /must be a plain object/],
     ['a list', [], /must be a plain object/],
@@ -138,15 +153,10 @@ describe('static operations', () => {
     ['accepts that is a text', { index: { accepts: 'image/png' } }, /accepts must be a list of media types/],
     ['accepts that is empty', { index: { accepts: [] } }, /accepts must be/],
     ['accepts without a media type', { index: { accepts: ['png'] } }, /accepts must be/],
-    ['a body limit of 0', { index: { bodyLimit: 0 } }, /bodyLimit must be a number of bytes/],
     ['a body limit that is a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
     ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
-    ['a time limit of half a millisecond', { index: { timeout: 0.5 } }, /timeout must be a number of milliseconds/],
-    ['a time limit above the longest timer', { index: { timeout: 2 ** 31 } }, /timeout must be/],
     ['a body that is not a schema', { index: { body: {} } }, /body must be a Standard Schema or 'stream'/],
     ['a schema beside accepts', { index: { body: schema, accepts: ['image/*'] } }, /no schema of a body checks/],
-    ['a status of an error', { index: { status: 404 } }, /status must be/],
-    ['a status without a body', { index: { status: 204 } }, /status must be/],
     ['unchecked that is a text', { index: { unchecked: 'yes' } }, /unchecked must be true or false/],
     ['hidden that is a text', { '*': { hidden: 'yes' } }, /"\*": hidden must be true or false/],
   ];

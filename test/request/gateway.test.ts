@@ -175,9 +175,11 @@ describe('routing table (reference 1)', () => {
 });
 
 describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
-  for (const target of ['/api', '/api/', '/api/test', '/api/absent', '/api/idp-signin', '*']) {
-    test(`OPTIONS ${target} without Authorization is a preflight`, async () => {
-      const answer = parseRaw(await service.raw(`OPTIONS ${target} HTTP/1.1\r\nHost: x\r\nAuthorization:   \r\n\r\n`));
+  const preflights = ['/api', '/api/', '/api/test', '/api/absent', '/api/absent/a', '/api/idp-signin', '*'];
+  for (const [target, key] of [...preflights.map((target) => [target, '']), ['*', 'x']]) {
+    test(`OPTIONS ${target} with the key '${key}' is a preflight`, async () => {
+      const head = `OPTIONS ${target} HTTP/1.1\r\nHost: x\r\nAuthorization:  ${key}\r\n\r\n`;
+      const answer = parseRaw(await service.raw(head));
       assert.equal(answer.status, 200);
       assert.equal(answer.body, '');
       assert.equal(answer.headers.get('content-length'), '0');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { keepContextOfMicrotasks } from '../../src/request/exchange-contexts.ts';
-import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
+import { GATEFOLD, onUncaught, parseRaw, type Service, startService } from '../support/service.ts';
 
 const LATER = `
 export const later = (delay = 1) => new Promise(() => { setTimeout(() => { throw new Error("late"); }, delay); });
@@ -133,23 +133,18 @@ const begunRows: [name: string, path: string][] = [
   ['the operation of an event stream', 'stream/eventsOfOperation'],
 ];
 
-async function start(test: { after(close: () => Promise<void>): void }): Promise<Service> {
+async function start(test: { after(close: () => unknown): void }): Promise<Service> {
   const service = await startService({
     controllers: CONTROLLERS,
     // The test waits at most ten seconds for an answer, so an answer after the time limit fails the test.
     settings: { OPERATION_TIMEOUT: '60s' },
     expectedErrors: ['request-failed', 'stream-failed'],
   });
-  // The worker does the same (live/worker/life.ts). The test runner has a listener, too, which would fail the test.
-  const others = process.rawListeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', service.app.failCurrentRequest);
+  onUncaught(test, service.app.failCurrentRequest);
   const { queueMicrotask } = globalThis;
   keepContextOfMicrotasks();
   test.after(async () => {
     globalThis.queueMicrotask = queueMicrotask;
-    process.removeAllListeners('uncaughtException');
-    for (const listener of others) process.on('uncaughtException', listener as (error: Error) => void);
     await service.close();
   });
   return service;

@@ -78,8 +78,9 @@ before(async () => {
         crlfStream() { return new Reply(200, Readable.from(['a']), { 'X-Bad': 'a\\nb' }) }
         badName() { return new Reply(200, {}, { 'x y': '1' }) }
         badValue() { return new Reply(200, {}, { 'X-Bad': {} }) }
-        status99() { return new Reply(99) }
-        status404() { return new Reply(404, {}) }
+        status199() { return new Reply(199) }
+        status399() { return new Reply(399) }
+        status400() { return new Reply(400, {}) }
         forgedStatus() { return forged({ status: 99 }) }
         forgedReply() { return forged({ status: 202, body: { forged: true } }) }
 
@@ -208,6 +209,7 @@ describe('a result that is sent', () => {
       body: '{}',
       headers: { 'content-length': '2', 'transfer-encoding': undefined, 'x-mine': 'yes' },
     },
+    status399: { status: 399, body: '' },
     forgedReply: { status: 202, body: '{"forged":true}' },
     buffer: { status: 200, body: 'é', headers: { 'content-type': 'application/octet-stream', 'content-length': '2' } },
     empty: { status: 200, body: '', headers: { 'content-length': '0' } },
@@ -342,8 +344,8 @@ describe('a result that is refused', () => {
     detached: ['UNENCODABLE_RESULT', /bytes that have been transferred: return a copy/],
     headersText: ['UNENCODABLE_RESULT', /headers are a string/],
     notAwaited: ['UNENCODABLE_RESULT', /class Promise: await it/],
-    status99: ['INTERNAL_ERROR', /the status is 99, but it must be a whole number from 200 to 399/],
-    status404: ['INTERNAL_ERROR', /throw an HttpError to refuse/],
+    status199: ['INTERNAL_ERROR', /the status is 199, but it must be a whole number from 200 to 399/],
+    status400: ['INTERNAL_ERROR', /throw an HttpError to refuse/],
     forgedStatus: ['UNENCODABLE_RESULT', /a Reply whose status is 99/],
     error: ['UNENCODABLE_RESULT', /class Error: throw it instead/],
     httpError: ['UNENCODABLE_RESULT', /class HttpError: throw it instead/],

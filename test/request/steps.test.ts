@@ -89,18 +89,6 @@ test('a request is refused by its first faulty step, in the order of the steps',
   }
 });
 
-test('OPTIONS without a key is a preflight even for an absent group, and `OPTIONS *` is one even with a key', async (t) => {
-  const service = await startService();
-  t.after(service.close);
-  for (const head of ['/api/absent/a', '*', '*\tAuthorization: x']) {
-    const [target, line] = head.split('\t');
-    const more = line === undefined ? '' : `${line}\r\n`;
-    const answer = parseRaw(await service.raw(`OPTIONS ${target} HTTP/1.1\r\nHost: x\r\n${more}\r\n`));
-    assert.equal(answer.status, 200, head);
-    assert.equal(answer.headers.get('access-control-max-age'), '86400', head);
-  }
-});
-
 test('a request that is refused while its group is imported never reaches the operation', async (t) => {
   const controllers = {
     'SlowController.mjs': `

@@ -209,6 +209,21 @@ describe('a streamed body', () => {
     assert.ok(status === 400 || status === 499, String(status));
   });
 
+  /** Uploads a chunk to `echo`, breaks off once the answer has `mark`, and checks that the body of the answer is cut. */
+  async function assertCut(chunk: string, mark: string, breakOff: (socket: Socket) => void): Promise<void> {
+    const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
+    socket.on('error', () => {});
+    let text = '';
+    socket.on('data', (piece) => {
+      text += piece;
+    });
+    socket.write(`POST /api/upload/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`);
+    while (!text.includes(mark)) await once(socket, 'data');
+    breakOff(socket);
+    await once(socket, 'close');
+    assert.ok(!text.includes('\r\n0\r\n'), 'the body ends as if it were complete');
+  }
+
   const breaks: [name: string, breakOff: (socket: Socket) => void][] = [
     ['the client ends', (socket) => socket.end()],
     ['the client resets', (socket) => socket.resetAndDestroy()],
@@ -217,17 +232,7 @@ describe('a streamed body', () => {
   for (const [name, breakOff] of breaks) {
     test(`that breaks off during its answer cuts the answer: ${name}`, async () => {
       service.lines.length = 0;
-      const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
-      socket.on('error', () => {});
-      let text = '';
-      socket.on('data', (piece) => {
-        text += piece;
-      });
-      socket.write('POST /api/upload/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n');
-      while (!text.includes('half')) await once(socket, 'data');
-      breakOff(socket);
-      await once(socket, 'close');
-      assert.ok(!text.includes('\r\n0\r\n'), 'the body ends as if it were complete');
+      await assertCut('4\r\nhalf\r\n', 'half', breakOff);
       const line = () => service.lines.find(({ event }) => event === 'request');
       while (line() === undefined) await new Promise((later) => setTimeout(later, 5));
       assert.equal(line()?.status, 499);
@@ -235,18 +240,8 @@ describe('a streamed body', () => {
   }
 
   test('that exceeds its limit during its answer cuts the answer, and is logged as stream-ended-early', async () => {
-    const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
-    socket.on('error', () => {});
-    let text = '';
-    socket.on('data', (piece) => {
-      text += piece;
-    });
     const chunk = `${(1500).toString(16)}\r\n${'x'.repeat(1500)}\r\n`;
-    socket.write(`POST /api/upload/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`);
-    while (!text.includes('x')) await once(socket, 'data');
-    socket.write(`${chunk}0\r\n\r\n`);
-    await once(socket, 'close');
-    assert.ok(!text.includes('\r\n0\r\n'), 'the body ends as if it were complete');
+    await assertCut(chunk, 'x', (socket) => socket.write(`${chunk}0\r\n\r\n`));
     const line = service.lines.find(({ event }) => event === 'stream-ended-early');
     assert.equal(line?.operation, 'POST echo');
     assert.match(String(line?.error), /the limit of 2000/);

@@ -41,10 +41,21 @@ export function loaded(selection: FileSelection, broken: Readonly<Record<string,
   return { kind: 'loaded', groups, files: [] };
 }
 
-export function createFakeService(test: TestContext, { workers = 2, groups = ['A'] } = {}) {
+export interface FakeServiceOptions {
+  readonly workers?: number;
+  readonly groups?: readonly string[];
+  /** An existing folder. Default: a new one with `groups`. */
+  readonly dir?: string;
+  readonly createWatch?: (onChange: (cause: string) => void) => FolderWatch;
+}
+
+export function createFakeService(test: TestContext, options: FakeServiceOptions = {}) {
+  const { workers = 2, groups = ['A'], createWatch } = options;
+  mock.timers.reset();
   mock.timers.enable({ apis: ['setTimeout'] });
   test.after(() => mock.timers.reset());
-  const dir = createFolder(test, Object.fromEntries(groups.map((name) => [`${name}Controller.js`, controller(name)])));
+  const files = Object.fromEntries(groups.map((name) => [`${name}Controller.js`, controller(name)]));
+  const dir = options.dir ?? createFolder(test, files);
   const { log, lines } = createMemoryLog();
   /** The orders to workers and the calls of the watch, in their order. */
   const story: string[] = [];
@@ -54,6 +65,11 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     load: ((selection) => loaded(selection)) as Load,
     /** The outcome of the order to listen. */
     listen: (): ListenOutcome | Promise<ListenOutcome> => 'listening',
+    importGroup: async (_worker: FakeWorker, group: string): Promise<GroupLoad | undefined> => {
+      return { group, file: `${group}Controller.js`, ok: true };
+    },
+    /** Called with each message to a worker. */
+    onSent: (_worker: FakeWorker, _kind: ToWorker['kind']): void => {},
     /** Thrown instead of a new process. */
     forkError: undefined as Error | undefined,
     /** The workers that are still there after the end of the service. */
@@ -64,7 +80,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     /** Whether the service has had a service file. */
     isMarked: false,
     isFolderThere: true,
-    /** Whether the story has the loads that the watch is told of. */
+    /** Whether the story has `beginLoad` and `endLoad` of the watch. */
     isWatchTold: false,
     /** Thrown instead of a snapshot. */
     snapshotError: undefined as Error | undefined,
@@ -73,6 +89,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     time: 0,
   };
   let events: WorkerEvents | undefined;
+  let served: readonly GroupLoad[] = [];
   let change: ((what: string) => void) | undefined;
 
   function fork(): FakeWorker {
@@ -97,11 +114,14 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
         if (outcome === 'listening') worker.state = 'serving';
         return outcome;
       },
-      importGroup: async (group) => ({ group, file: `${group}Controller.js`, ok: true }),
+      importGroup: (group) => made.importGroup(worker, group),
       drain: () => leave('drain'),
       quit: () => leave('quit'),
       kill: () => leave('kill'),
-      send: (message) => worker.sent.push(message),
+      send(message) {
+        worker.sent.push(message);
+        made.onSent(worker, message.kind);
+      },
       ping() {},
     };
     const leave = (how: string) => {
@@ -115,6 +135,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   }
 
   function gone(worker: FakeWorker): void {
+    if (worker.state === 'gone') return;
     worker.state = 'gone';
     alive.delete(worker);
     events?.gone(worker);
@@ -161,7 +182,10 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     },
     createWatch(onChange) {
       change = onChange;
-      return watch;
+      return createWatch?.(onChange) ?? watch;
+    },
+    onGroups(loads) {
+      served = [...loads];
     },
     now: () => made.time,
   });
@@ -174,6 +198,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     story,
     workers: all,
     serving: () => [...alive].filter(({ state }) => state === 'serving'),
+    /** The groups of the generation that serves. */
+    groups: () => served,
     events: () => events as WorkerEvents,
     change: (what: string) => change?.(what),
     files: () => [...listGroups(dir).values()],

@@ -169,6 +169,19 @@ export function assertEnvelope(answer: RawAnswer, status: number, code: string):
   return body;
 }
 
+/**
+ * Calls `listener` for an uncaught error until the test ends, as a worker does. The listener of the test runner, which
+ * would fail the test, is away meanwhile.
+ */
+export function onUncaught(test: { after(end: () => void): void }, listener: (error: Error) => void): void {
+  const others = process.rawListeners('uncaughtException') as (typeof listener)[];
+  process.removeAllListeners('uncaughtException').on('uncaughtException', listener);
+  test.after(() => {
+    process.removeAllListeners('uncaughtException');
+    for (const other of others) process.on('uncaughtException', other);
+  });
+}
+
 /** Converts an answer of fetch to the shape that the raw helpers return. */
 export async function asRaw(response: Response): Promise<RawAnswer> {
   return { status: response.status, headers: new Map(response.headers), body: await response.text() };

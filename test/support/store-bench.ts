@@ -17,7 +17,7 @@ export function addressOf(url: string): StoreAddress {
 export function openStore(
   test: TestContext,
   url: string,
-  options: Pick<PostgresOptions, 'onBell'> = {},
+  options: Pick<PostgresOptions, 'onBell' | 'maxBytes'> = {},
 ): PostgresStore {
   const store = createPostgresStore({ address: addressOf(url), load, name: 'test', ...options });
   test.after(() => store.close());

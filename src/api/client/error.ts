@@ -6,6 +6,10 @@ export interface FieldError {
   readonly pointer: string;
   /** The mistake, such as `must be a number` or `is missing`. */
   readonly message: string;
+  /** The code of the mistake, such as `minLength`; undefined when the controller named none. */
+  readonly code?: string;
+  /** The values in the message, such as `{ limit: 3 }`. */
+  readonly params?: Readonly<Record<string, unknown>>;
 }
 
 export interface ApiErrorDetails {

@@ -1,5 +1,6 @@
 // A result that is a stream of server-sent events (HTML standard, 9.2). request/answer/event-stream.ts sends the
 // events.
+import { isBetween } from '../../base/values.ts';
 
 /** One server-sent event. */
 export interface ServerEvent<Data = unknown> {
@@ -60,7 +61,7 @@ const MAX_TIMER = 2 ** 31 - 1;
 
 /** Checks a number of milliseconds. @param name the name of the number in the error. @throws TypeError */
 export function checkRetry(retry: unknown, name: string): void {
-  if (!Number.isInteger(retry) || (retry as number) < 0 || (retry as number) > MAX_TIMER)
+  if (!isBetween(retry, 0, MAX_TIMER))
     throw new TypeError(`${name} must be a whole number of milliseconds, ${MAX_TIMER} at most`);
 }
 

@@ -1,4 +1,5 @@
 // A result with a status and headers. request/answer/result.ts sends it.
+import { isReplyStatus } from '../../base/values.ts';
 
 /** Header fields by name. A list sends one field for each entry: `Set-Cookie` needs one field for each cookie. */
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
@@ -25,7 +26,7 @@ export class Reply<Status extends number = number, Body = unknown> {
    * @throws TypeError when `status` is not a whole number from 200 to 399. To refuse, an operation throws an HttpError
    */
   constructor(status: Status, body?: Body, headers?: ReplyHeaders) {
-    if (!Number.isInteger(status) || status < 200 || status > 399) {
+    if (!isReplyStatus(status)) {
       throw new TypeError(
         `Reply: the status is ${status}, but it must be a whole number from 200 to 399; throw an HttpError to refuse`,
       );

@@ -2,6 +2,7 @@
 // `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
+import { isErrorStatus } from '../../base/values.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import type { HeaderSetters } from './answer-headers.ts';
 import type { Access } from './operations.ts';
@@ -51,7 +52,7 @@ export interface AccessParamsOf<User> extends AccessParams {
 }
 
 /** An answer with a status of 400 or more, before its body is made. */
-export interface Refusal {
+export interface Refusal<User = unknown> {
   readonly status: number;
   /** A code of docs/ERRORS.md, or the code of the `HttpError` that was thrown. */
   readonly code: string;
@@ -69,6 +70,10 @@ export interface Refusal {
   readonly verb?: string;
   /** The value that was thrown. The field is not enumerable, so that `{ ...refusal }` does not send it. */
   readonly cause?: unknown;
+  /** The request with its headers; undefined for bytes that are no request. Not enumerable, like `cause`. */
+  readonly request?: IncomingMessage;
+  /** The user whom `authenticate` has found; undefined when there is none. Not enumerable, like `cause`. */
+  readonly user?: User;
 }
 
 export interface CorsOptions {
@@ -118,7 +123,7 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
    */
   readonly around?: (next: Next, params: ControllerParams<{ readonly user?: User }>) => unknown;
   /** Makes the body of each answer with a status of 400 or more. The function must be synchronous. */
-  readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
+  readonly formatError?: (refusal: Refusal<User>) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;
   /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
   readonly securitySchemes?: Readonly<Record<string, SecurityScheme>>;
@@ -162,7 +167,7 @@ export class ErrorReply<Body = unknown> {
    * @throws TypeError for another status
    */
   constructor(status: number, body: Body, headers?: ReplyHeaders) {
-    if (!Number.isInteger(status) || status < 400 || status > 599)
+    if (!isErrorStatus(status))
       throw new TypeError(`ErrorReply: the status is ${status}, it must be a whole number from 400 to 599`);
     this.status = status;
     this.body = body;

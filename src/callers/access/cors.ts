@@ -2,7 +2,7 @@
 // answers. request/answer/ writes the headers, and origin-check.ts refuses requests.
 
 import type { CorsOptions } from '../../api/controller/service.ts';
-import { isOrigin, isToken } from '../../base/values.ts';
+import { isBetween, isOrigin, isToken } from '../../base/values.ts';
 
 export interface CorsPolicy {
   /** Whether `origins` is written. Without it, `allows` is undefined, too. */
@@ -29,7 +29,7 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
   if (unknownName !== undefined) throw new Error(`${unknownName} is no property; there are ${PROPERTIES.join(', ')}`);
   const { origins = '*', credentials = false, maxAge = DEFAULT_MAX_AGE, allowHeaders, exposeHeaders } = options;
   if (typeof credentials !== 'boolean') throw new Error('credentials must be true or false');
-  if (!Number.isSafeInteger(maxAge) || maxAge < 0) throw new Error('maxAge must be a number of seconds');
+  if (!isBetween(maxAge, 0, Number.MAX_SAFE_INTEGER)) throw new Error('maxAge must be a number of seconds');
   if (origins === '*' && credentials)
     throw new Error("credentials needs a list of origins: with '*' browsers send no cookies");
   if (origins !== '*' && !Array.isArray(origins)) throw new Error("origins must be '*' or a list of origins");

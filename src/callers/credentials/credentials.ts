@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
-import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
+import type { CredentialRow, Owner } from './table/table.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/table-file.ts';
 
@@ -125,7 +125,10 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
     },
     async findByOwner(owner) {
       await refresh();
-      return findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined);
+      return table
+        .current()
+        .rows.ownedBy(owner)
+        .filter((row) => whyNotLive(row, now()) === undefined);
     },
     async register(request) {
       try {

@@ -2,8 +2,9 @@
 // the workers report as spent. The ledger lives as long as the supervisor, so a reload of the controllers resets no
 // limit. Machines can share their rates in a database, the store (shared-rates.ts). Then the store counts the tokens of
 // all machines, and its replies replace the tokens of the ledger.
+
+import { createBoundedMap } from '../../base/bounded-map.ts';
 import type { Rate } from '../../base/rate.ts';
-import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 import type { Balance, Spending } from './rate-limiter.ts';
 

@@ -3,9 +3,10 @@
 // subtracts the tokens spent since then. A few milliseconds later, the worker reports the spent tokens. The supervisor
 // replies with the balance after the requests of all workers. Between two reports, two workers can spend the same
 // token. The balance is then negative and the caller has to wait, so the rate is exact over about a second.
+
+import { type BoundedMap, createBoundedMap } from '../../base/bounded-map.ts';
 import { refusal } from '../../base/errors.ts';
 import type { Rate } from '../../base/rate.ts';
-import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import { type Bucket, callerKey, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
 /** The caller whose requests a limit counts: a key, an address, or either of them at one operation. */

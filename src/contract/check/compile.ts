@@ -5,7 +5,7 @@
 import type { Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
-import { MESSAGES } from './messages.ts';
+import { FAULTS } from './messages.ts';
 import { type Check, type Compiler, resolveReference } from './run.ts';
 import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
@@ -38,7 +38,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesTex
     if (cached !== undefined) return cached;
     let target: Check | undefined;
     const countDepth: Check = (value, run) => {
-      if (run.depth >= LIMITS.depth) return run.report(MESSAGES.tooDeep);
+      if (run.depth >= LIMITS.depth) return run.report(FAULTS.tooDeep);
       run.depth++;
       const converted = (target as Check)(value, run);
       run.depth--;
@@ -57,7 +57,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesTex
         throw new Error(`No check implements the JSON Schema keyword ${keyword}`);
     }
     if (schema.$ref !== undefined) return compile(resolve(schema));
-    if (schema.not !== undefined) return (_, run) => run.report(MESSAGES.mustBeLeftOut);
+    if (schema.not !== undefined) return (_, run) => run.report(FAULTS.mustBeLeftOut);
     if (schema.anyOf !== undefined) return compileUnion(schema.anyOf, compiler);
     if (schema.enum !== undefined) return compileLiterals(schema.enum, parsesText);
     if ('const' in schema) return compileLiterals([schema.const], parsesText);
@@ -96,7 +96,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesTex
   return compiler;
 }
 
-const checkBoolean: Check = (value, run) => (typeof value === 'boolean' ? value : run.report(MESSAGES.notBoolean));
+const checkBoolean: Check = (value, run) => (typeof value === 'boolean' ? value : run.report(FAULTS.notBoolean));
 const parseBoolean: Check = (value, run) =>
   value === 'true' ? true : value === 'false' ? false : checkBoolean(value, run);
-const checkFile: Check = (value, run) => (value instanceof Blob ? value : run.report(MESSAGES.notFile));
+const checkFile: Check = (value, run) => (value instanceof Blob ? value : run.report(FAULTS.notFile));

@@ -5,7 +5,7 @@
 import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
 import type { MoveDefinitions } from '../schema/bundle.ts';
 import { LIMITS } from '../types/limits.ts';
-import { MESSAGES } from './messages.ts';
+import { FAULTS } from './messages.ts';
 import { cutPointer, escapeStep } from './run.ts';
 
 /** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
@@ -111,7 +111,7 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
     ? path.map((step) => (typeof step === 'object' && step !== null ? (step as { key?: unknown }).key : step))
     : [];
   const pointer = cutPointer(steps.map((step) => escapeStep(String(step))).join(''));
-  return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
+  return { in: part, pointer, ...FAULTS.library(message) };
 }
 
 /** Returns `{}` (any value) when the library makes no JSON Schema. */

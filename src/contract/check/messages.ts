@@ -1,38 +1,24 @@
-// Every text that a check sends to a client, such as `must be a number`. The text of an error comes after the name of a
-// field, or of a part of the request such as `query`. No text contains a value that the client sent.
+// Every text that a check sends to a client, such as `must be a number`, with its code and params. The text comes after
+// the name of a field, or of a part of the request such as `query`. No text contains a value that the client sent.
 
 import { LIMITS } from '../types/limits.ts';
 
-export const MESSAGES = {
-  missing: 'is missing',
-  mustBeLeftOut: 'must be left out',
-  notBoolean: 'must be true or false',
-  notString: 'must be a string',
-  notNumber: 'must be a number',
-  notInteger: 'must be a whole number',
-  notList: 'must be a list',
-  notObject: 'must be an object',
-  notFile: 'must be a file',
-  empty: 'must not be empty',
-  duplicate: 'must not contain the same entry twice',
-  tooDeep: `is nested deeper than ${LIMITS.depth}`,
-  tooManyFields: `must have at most ${LIMITS.properties} fields`,
-  tooLongForPattern: 'is too long for its pattern',
-  tooManySteps: 'takes too many steps to be checked',
-  /** Used when a validation library (such as zod) reports a problem without a message. */
-  invalid: 'is not valid',
-  mustBe: (description: string) => `must be ${description}`,
-  mustMatch: (pattern: string) => `must match ${cut(pattern)}`,
-  tooShort: (least: number) => `must have at least ${least} characters`,
-  tooLong: (most: number) => `must have at most ${most} ${most === 1 ? 'character' : 'characters'}`,
-  tooFew: (least: number) => `must have at least ${least} ${least === 1 ? 'entry' : 'entries'}`,
-  tooMany: (most: number) => `must have at most ${most} ${most === 1 ? 'entry' : 'entries'}`,
-  tooSmall: (minimum: number) => `must be at least ${minimum}`,
-  tooLarge: (maximum: number) => `must be at most ${maximum}`,
-  notMoreThan: (bound: number) => `must be more than ${bound}`,
-  notLessThan: (bound: number) => `must be less than ${bound}`,
-  notMultiple: (step: number) => `must be a multiple of ${step}`,
-} as const;
+/** A mistake of a value. docs/ERRORS.md has a table of the codes, and a test compares both. */
+export interface Fault {
+  /** The keyword of JSON Schema that the value breaks; `depth`, `steps` or `library` for what has no keyword. */
+  readonly code: string;
+  readonly message: string;
+  /** The values in the message, for a translation. No value is one that the client sent. */
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+function fault(code: string, message: string, params: Fault['params'] = {}): Fault {
+  return Object.freeze({ code, message, params: Object.freeze(params) });
+}
+
+const wrongType = (type: keyof typeof KIND_DESCRIPTIONS): Fault =>
+  fault('type', `must be ${KIND_DESCRIPTIONS[type]}`, { type });
+const count = (number: number, word: string, words: string): string => `${number} ${number === 1 ? word : words}`;
 
 /** Descriptions of strings with a `format`, by the name of the format. */
 export const FORMAT_DESCRIPTIONS: Readonly<Record<string, string>> = {
@@ -79,3 +65,51 @@ export function joinAlternatives(descriptions: readonly string[]): string {
 
 const cut = (text: string): string =>
   text.length > MAX_LITERAL_LENGTH ? `${text.slice(0, MAX_LITERAL_LENGTH)}…` : text;
+
+/** Returns the first literals, and their number when there are more. */
+function shownLiterals(literals: readonly unknown[]): Fault['params'] {
+  const allowedValues = Object.freeze(literals.slice(0, MAX_ALTERNATIVES));
+  return literals.length > MAX_ALTERNATIVES ? { allowedValues, count: literals.length } : { allowedValues };
+}
+
+export const FAULTS = {
+  missing: fault('required', 'is missing'),
+  mustBeLeftOut: fault('not', 'must be left out'),
+  notBoolean: wrongType('boolean'),
+  notString: wrongType('string'),
+  notNumber: wrongType('number'),
+  notInteger: wrongType('integer'),
+  notList: wrongType('array'),
+  notObject: wrongType('object'),
+  notFile: wrongType('file'),
+  empty: fault('minLength', 'must not be empty', { limit: 1 }),
+  duplicate: fault('uniqueItems', 'must not contain the same entry twice'),
+  tooDeep: fault('depth', `is nested deeper than ${LIMITS.depth}`, { limit: LIMITS.depth }),
+  tooManyFields: fault('maxProperties', `must have at most ${LIMITS.properties} fields`, { limit: LIMITS.properties }),
+  tooLongForPattern: fault('steps', 'is too long for its pattern'),
+  tooManySteps: fault('steps', 'takes too many steps to be checked'),
+  /** @param message the message of a validation library (such as zod), if it gives one */
+  library: (message: unknown) => fault('library', typeof message === 'string' ? message : 'is not valid'),
+  notFormat: (format: string) => fault('format', `must be ${FORMAT_DESCRIPTIONS[format]}`, { format }),
+  notLiteral: (literals: readonly unknown[]) =>
+    literals.length === 1
+      ? fault('const', `must be ${listLiterals(literals)}`, { allowedValue: literals[0] })
+      : fault('enum', `must be ${listLiterals(literals)}`, shownLiterals(literals)),
+  /** @param types the names of the types that have no literals */
+  notInUnion: (description: string, types: readonly string[], literals: readonly unknown[]) =>
+    fault('anyOf', `must be ${description}`, {
+      ...(types.length > 0 && { type: Object.freeze([...types]) }),
+      ...(literals.length > 0 && shownLiterals(literals)),
+    }),
+  noMatch: (pattern: string) => fault('pattern', `must match ${cut(pattern)}`, { pattern }),
+  tooShort: (limit: number) => fault('minLength', `must have at least ${limit} characters`, { limit }),
+  tooLong: (limit: number) =>
+    fault('maxLength', `must have at most ${count(limit, 'character', 'characters')}`, { limit }),
+  tooFew: (limit: number) => fault('minItems', `must have at least ${count(limit, 'entry', 'entries')}`, { limit }),
+  tooMany: (limit: number) => fault('maxItems', `must have at most ${count(limit, 'entry', 'entries')}`, { limit }),
+  tooSmall: (limit: number) => fault('minimum', `must be at least ${limit}`, { limit }),
+  tooLarge: (limit: number) => fault('maximum', `must be at most ${limit}`, { limit }),
+  notMoreThan: (limit: number) => fault('exclusiveMinimum', `must be more than ${limit}`, { limit }),
+  notLessThan: (limit: number) => fault('exclusiveMaximum', `must be less than ${limit}`, { limit }),
+  notMultiple: (multipleOf: number) => fault('multipleOf', `must be a multiple of ${multipleOf}`, { multipleOf }),
+} as const;

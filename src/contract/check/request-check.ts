@@ -134,6 +134,6 @@ function checkPart(
   run.mistakes = [];
   return [
     ...(problems ?? []),
-    ...mistakes.map(({ pointer, message }) => ({ in: nameInError, pointer: cutPointer(pointer), message })),
+    ...mistakes.map((mistake) => ({ in: nameInError, ...mistake, pointer: cutPointer(mistake.pointer) })),
   ];
 }

@@ -2,7 +2,7 @@
 // the compiler, and the run of a check: the mistakes that it finds, and the steps that it counts.
 import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
-import { MESSAGES } from './messages.ts';
+import { FAULTS, type Fault } from './messages.ts';
 
 /**
  * Checks a value and converts it to its declared type.
@@ -11,13 +11,16 @@ import { MESSAGES } from './messages.ts';
  */
 export type Check = (value: unknown, run: CheckRun) => unknown;
 
-export interface Mistake {
+export interface Mistake extends Fault {
   /**
    * The path to the mistake, such as `/items/0/price`. A check that finds a mistake writes only `/price`. Each outer
    * check then puts its key in front. So the check of a value without mistakes builds no paths.
    */
   pointer: string;
-  readonly message: string;
+}
+
+function mistakeOf(pointer: string, { code, message, params }: Fault): Mistake {
+  return { pointer, code, message, params };
 }
 
 /** Maximum characters of one key that a pointer shows. */
@@ -51,7 +54,7 @@ export class CheckRun {
       return check(value, this);
     } catch (error) {
       if (!(error instanceof TooManySteps)) throw error;
-      this.mistakes = [{ pointer: '', message: MESSAGES.tooManySteps }];
+      this.mistakes = [mistakeOf('', FAULTS.tooManySteps)];
       return undefined;
     }
   }
@@ -66,9 +69,9 @@ export class CheckRun {
   }
 
   /** Reports a mistake of the checked value. Returns undefined, which the check returns as its meaningless result. */
-  report(message: string): undefined {
+  report(fault: Fault): undefined {
     this.spend(1);
-    this.mistakes.push({ pointer: '', message });
+    this.mistakes.push(mistakeOf('', fault));
     return undefined;
   }
 
@@ -79,9 +82,9 @@ export class CheckRun {
     for (const mistake of this.mistakes.slice(from)) mistake.pointer = prefix + mistake.pointer;
   }
 
-  reportField(name: string, message: string): undefined {
+  reportField(name: string, fault: Fault): undefined {
     this.spend(1);
-    this.mistakes.push({ pointer: escapeStep(name), message });
+    this.mistakes.push(mistakeOf(escapeStep(name), fault));
     return undefined;
   }
 

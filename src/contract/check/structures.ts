@@ -5,7 +5,7 @@ import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
-import { MESSAGES } from './messages.ts';
+import { FAULTS } from './messages.ts';
 import { type Check, type CheckRun, type Compiler, PER_STEP } from './run.ts';
 
 /** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
@@ -22,9 +22,9 @@ export function compileArray(schema: Schema, { compile, parsesText }: Compiler):
     if (Array.isArray(value)) list = value;
     // `?tag=a&tag=b` gives the list ['a', 'b'], but `?tag=a` gives the text 'a', which becomes the list ['a'] here.
     else if (parsesText && value !== undefined) list = [value];
-    else return run.report(MESSAGES.notList);
-    if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
-    if (list.length > maxLength) return run.report(MESSAGES.tooMany(maxLength));
+    else return run.report(FAULTS.notList);
+    if (list.length < minItems) return run.report(FAULTS.tooFew(minItems));
+    if (list.length > maxLength) return run.report(FAULTS.tooMany(maxLength));
     run.spend(1 / PER_STEP.objects + list.length / PER_STEP.entries);
     const mistakesAtStart = run.mistakes.length;
     let copy: unknown[] | undefined;
@@ -49,8 +49,8 @@ export function compileArray(schema: Schema, { compile, parsesText }: Compiler):
 
 function reportDuplicates(list: readonly unknown[], run: CheckRun): void {
   const keys = list.map((item) => (item instanceof Blob ? item : canonicalText(item, 0, run)));
-  if (keys.includes(undefined)) run.report(MESSAGES.tooDeep);
-  else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
+  if (keys.includes(undefined)) run.report(FAULTS.tooDeep);
+  else if (new Set(keys).size < list.length) run.report(FAULTS.duplicate);
 }
 
 /** Writes a value as JSON with sorted fields, so equal values have equal texts. Undefined for too deep a value. */
@@ -97,7 +97,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
   const alwaysCopies = parsesText && !keepsUndeclared;
 
   return (fields, run) => {
-    if (!hasFields(fields)) return run.report(MESSAGES.notObject);
+    if (!hasFields(fields)) return run.report(FAULTS.notObject);
     run.spend(1 / PER_STEP.objects + names.length / PER_STEP.entries);
     const mistakesAtStart = run.mistakes.length;
     // Nearly every field of a query or a form is converted, so the object is copied from the start. LIMITS.properties
@@ -109,7 +109,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
       const name = names[i] as string;
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
-        if (isRequired[i]) run.reportField(name, MESSAGES.missing);
+        if (isRequired[i]) run.reportField(name, FAULTS.missing);
         continue;
       }
       declaredCount++;
@@ -124,7 +124,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
     }
     if (copy !== undefined) return copy;
     let sentCount = 0;
-    for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
+    for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(FAULTS.tooManyFields);
     run.spend(sentCount / (sentCount > 128 ? PER_STEP.fieldsOfLargeObject : PER_STEP.entries));
     if (sentCount === declaredCount && conversions === undefined) return fields;
     if (sentCount > declaredCount && undeclaredCheck !== undefined)

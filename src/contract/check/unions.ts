@@ -8,7 +8,14 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
-import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
+import {
+  FAULTS,
+  type Fault,
+  FORMAT_DESCRIPTIONS,
+  joinAlternatives,
+  KIND_DESCRIPTIONS,
+  listLiterals,
+} from './messages.ts';
 import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
 import { emptyLike, setField } from './structures.ts';
 
@@ -22,17 +29,17 @@ const KINDS: readonly Kind[] = ['null', 'boolean', 'number', 'string', 'array', 
 
 export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Check {
   const parts = flattenParts(schemas, compiler).map((schema): Part => ({ schema, check: compiler.compile(schema) }));
-  const message = MESSAGES.mustBe(describeParts(schemas, compiler));
+  const fault = describeFault(schemas, compiler);
   const byKind = new Map<Kind, Check>();
   for (const kind of KINDS) {
     const fitting = parts.filter(({ schema }) => kindsOf(schema, compiler).has(kind));
-    if (kind === 'string' && compiler.parsesText) byKind.set(kind, compileTextUnion(parts, compiler, message));
+    if (kind === 'string' && compiler.parsesText) byKind.set(kind, compileTextUnion(parts, compiler, fault));
     else if (fitting.length > 0)
-      byKind.set(kind, kind === 'object' ? compileObjects(fitting, compiler, message) : compileTrial(fitting, message));
+      byKind.set(kind, kind === 'object' ? compileObjects(fitting, compiler, fault) : compileTrial(fitting, fault));
   }
   return (value, run) => {
     const check = byKind.get(kindOf(value));
-    return check === undefined ? run.report(message) : check(value, run);
+    return check === undefined ? run.report(fault) : check(value, run);
   };
 }
 
@@ -69,32 +76,32 @@ export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): Re
 }
 
 /** Compiles a union for a text of a query, a path or a form. Tries numbers and literals, then strings, then lists. */
-function compileTextUnion(parts: readonly Part[], compiler: Compiler, message: string): Check {
+function compileTextUnion(parts: readonly Part[], compiler: Compiler, fault: Fault): Check {
   const rank = ({ schema }: Part): number => {
     const kinds = kindsOf(schema, compiler);
     return kinds.has('array') ? 2 : kinds.has('string') && !('const' in schema) && schema.enum === undefined ? 1 : 0;
   };
   const possible = parts.filter(({ schema }) => [...kindsOf(schema, compiler)].some((kind) => kind !== 'null'));
   const sorted = possible.sort((a, b) => rank(a) - rank(b));
-  return compileTrial(sorted, message);
+  return compileTrial(sorted, fault);
 }
 
-function compileObjects(parts: readonly Part[], compiler: Compiler, message: string): Check {
+function compileObjects(parts: readonly Part[], compiler: Compiler, fault: Fault): Check {
   const schemas = parts.map(({ schema }) => schema);
   const tag = parts.length < 2 ? undefined : findTag(schemas, compiler);
-  if (tag === undefined) return compileTrial(parts, message);
+  if (tag === undefined) return compileTrial(parts, fault);
   const byTagValue = new Map<unknown, Check>();
   for (const { schema, check } of parts)
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);
   const byTagText = compiler.parsesText
     ? new Map(Array.from(byTagValue, ([value, check]): [unknown, Check] => [String(value), check]))
     : undefined;
-  const wrongTag = MESSAGES.mustBe(listLiterals([...byTagValue.keys()]));
+  const wrongTag = FAULTS.notLiteral([...byTagValue.keys()]);
   return (value, run) => {
     const tagValue = (value as Record<string, unknown>)[tag];
     const check = byTagValue.get(tagValue) ?? byTagText?.get(tagValue);
     if (check !== undefined) return check(value, run);
-    return run.reportField(tag, tagValue === undefined ? MESSAGES.missing : wrongTag);
+    return run.reportField(tag, tagValue === undefined ? FAULTS.missing : wrongTag);
   };
 }
 
@@ -119,10 +126,10 @@ function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resol
 }
 
 /**
- * Compiles a check that tries every part. When no part accepts a value, the check reports only `message`. For a single
+ * Compiles a check that tries every part. When no part accepts a value, the check reports only `fault`. For a single
  * part, returns the check of this part, which reports the mistakes themselves.
  */
-function compileTrial(parts: readonly Part[], message: string): Check {
+function compileTrial(parts: readonly Part[], fault: Fault): Check {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only.check;
   return (value, run) => {
@@ -146,7 +153,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
       fits = true;
       if (typeof value !== 'object' || value === null) break;
     }
-    return fits ? result : (inexactNumber ?? run.report(message));
+    return fits ? result : (inexactNumber ?? run.report(fault));
   };
 }
 
@@ -182,14 +189,22 @@ function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema): string {
   return KIND_DESCRIPTIONS[kind === 'number' && type === 'integer' ? 'integer' : kind];
 }
 
-/** Describes the parts of a union in words, such as `a string or null`. Literals are listed by their values. */
-function describeParts(schemas: readonly Schema[], compiler: Compiler): string {
+/** Describes the mistake of a value that no part accepts. Literals are listed by their values. */
+function describeFault(schemas: readonly Schema[], compiler: Compiler): Fault {
   const descriptions = new Set<string>();
+  const types = new Set<string>();
+  const literals: unknown[] = [];
   for (const schema of schemas) {
     const target = compiler.resolve(schema);
-    if (target.enum !== undefined) descriptions.add(listLiterals(target.enum));
-    else if ('const' in target) descriptions.add(listLiterals([target.const]));
-    else for (const kind of kindsOf(target, compiler)) descriptions.add(describeKind(kind, target));
+    if (target.enum !== undefined || 'const' in target) {
+      const ownLiterals = target.enum ?? [target.const];
+      descriptions.add(listLiterals(ownLiterals));
+      literals.push(...ownLiterals);
+    } else
+      for (const kind of kindsOf(target, compiler)) {
+        descriptions.add(describeKind(kind, target));
+        types.add(kind === 'number' && target.type === 'integer' ? 'integer' : kind);
+      }
   }
-  return joinAlternatives([...descriptions]);
+  return FAULTS.notInUnion(joinAlternatives([...descriptions]), [...types], literals);
 }

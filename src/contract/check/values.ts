@@ -5,7 +5,7 @@ import { IS_DATE } from '../schema/schema.ts';
 import { FORMATS } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
-import { FORMAT_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
+import { FAULTS } from './messages.ts';
 import { type Check, PER_STEP } from './run.ts';
 
 /** A decimal number with a digit at least on one side of the point: `1`, `1.5`, `1.`, `.5`, `-1e3`. */
@@ -17,15 +17,15 @@ export function compileLiterals(literals: readonly unknown[], parsesText: boolea
   const byText = parsesText
     ? new Map(literals.filter((literal) => literal !== null).map((literal) => [String(literal), literal]))
     : undefined;
-  const message = MESSAGES.mustBe(listLiterals(literals));
+  const fault = FAULTS.notLiteral(literals);
   return (value, run) => {
     if (allowed.has(value)) return value;
     const literal = typeof value === 'string' ? byText?.get(value) : undefined;
-    return literal ?? run.report(message);
+    return literal ?? run.report(fault);
   };
 }
 
-const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(MESSAGES.notString));
+const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(FAULTS.notString));
 
 export function compileString(schema: Schema): Check {
   const { minLength, maxLength, format } = schema;
@@ -36,18 +36,17 @@ export function compileString(schema: Schema): Check {
   if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
     return checkString;
   const cost = matchPattern === undefined && matchesFormat === undefined ? 1 / PER_STEP.entries : 1;
-  const notString = becomesDate ? MESSAGES.mustBe(FORMAT_DESCRIPTIONS['date-time'] as string) : MESSAGES.notString;
+  const notString = becomesDate ? FAULTS.notFormat('date-time') : FAULTS.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
     run.spend(cost + value.length / PER_STEP.characters);
     // Counting characters takes time, so `length` is compared first. `length` is the number of UTF-16 units, which is
     // never less than the number of characters: `'😀'.length` is 2.
     if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
-      return run.report(MESSAGES.tooLong(maxLength));
+      return run.report(FAULTS.tooLong(maxLength));
     if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
-      return run.report(minLength === 1 ? MESSAGES.empty : MESSAGES.tooShort(minLength));
-    if (matchesFormat !== undefined && !matchesFormat(value))
-      return run.report(MESSAGES.mustBe(FORMAT_DESCRIPTIONS[format as string] as string));
+      return run.report(minLength === 1 ? FAULTS.empty : FAULTS.tooShort(minLength));
+    if (matchesFormat !== undefined && !matchesFormat(value)) return run.report(FAULTS.notFormat(format as string));
     if (matchPattern !== undefined && matchPattern(value, run) === undefined) return undefined;
     return becomesDate ? new Date(value) : value;
   };
@@ -61,24 +60,24 @@ export function compileString(schema: Schema): Check {
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
   let retries: Retries | undefined;
-  const message = MESSAGES.mustMatch(source);
+  const fault = FAULTS.noMatch(source);
   return (value, run) => {
     const text = value as string;
     // `retriesOf` cannot throw here: it throws only for patterns with which the controller would not have loaded.
     retries ??= retriesOf(source);
     if (retries.length > 0) {
       const steps = stepsOf(retries, text.length);
-      if (steps > LIMITS.patternSteps) return run.report(MESSAGES.tooLongForPattern);
+      if (steps > LIMITS.patternSteps) return run.report(FAULTS.tooLongForPattern);
       run.spend(steps);
     }
-    return regExp.test(text) ? text : run.report(message);
+    return regExp.test(text) ? text : run.report(fault);
   };
 }
 
 export function compileNumber(schema: Schema, parsesText: boolean): Check {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   const isInteger = schema.type === 'integer';
-  const notNumber = isInteger ? MESSAGES.notInteger : MESSAGES.notNumber;
+  const notNumber = isInteger ? FAULTS.notInteger : FAULTS.notNumber;
   const bounds = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf];
   const isBounded = bounds.some((bound) => bound !== undefined);
   return (sent, run) => {
@@ -86,15 +85,15 @@ export function compileNumber(schema: Schema, parsesText: boolean): Check {
     if (typeof value !== 'number' || !Number.isFinite(value)) return run.report(notNumber);
     if (isInteger && !Number.isSafeInteger(value)) return run.report(notNumber);
     if (!isBounded) return value;
-    if (minimum !== undefined && value < minimum) return run.report(MESSAGES.tooSmall(minimum));
-    if (maximum !== undefined && value > maximum) return run.report(MESSAGES.tooLarge(maximum));
+    if (minimum !== undefined && value < minimum) return run.report(FAULTS.tooSmall(minimum));
+    if (maximum !== undefined && value > maximum) return run.report(FAULTS.tooLarge(maximum));
     if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
-      return run.report(MESSAGES.notMoreThan(exclusiveMinimum));
+      return run.report(FAULTS.notMoreThan(exclusiveMinimum));
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
-      return run.report(MESSAGES.notLessThan(exclusiveMaximum));
+      return run.report(FAULTS.notLessThan(exclusiveMaximum));
     if (multipleOf === undefined) return value;
     run.spend(2);
-    if (!isMultiple(value, multipleOf)) return run.report(MESSAGES.notMultiple(multipleOf));
+    if (!isMultiple(value, multipleOf)) return run.report(FAULTS.notMultiple(multipleOf));
     return value;
   };
 }

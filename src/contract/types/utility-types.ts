@@ -1,5 +1,6 @@
 // Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …).
 
+import { isReplyStatus } from '../../base/values.ts';
 import { Unsupported } from '../source/source-error.ts';
 import {
   excludeKinds,
@@ -80,7 +81,7 @@ function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Sh
   const resolved = type && resolve(type);
   const parts = resolved?.kind === 'union' ? resolved.parts : [resolved];
   const statuses = parts.map((part) => (part?.kind === 'const' && typeof part.value === 'number' ? part.value : 200));
-  if (statuses.some((status) => status < 200 || status > 399)) fail('the status of a Reply is from 200 to 399');
+  if (!statuses.every(isReplyStatus)) fail('the status of a Reply is from 200 to 399');
   return unite(statuses.map((status): Shape => ({ kind: 'reply', status, body })));
 }
 

@@ -32,6 +32,18 @@ export function parseOverlap(text: string | undefined): number {
   return span;
 }
 
+/** Returns Unix milliseconds. @param text a time, or a span that ends at `now` */
+export function parseRevokedBefore(text: string | undefined, now: number): number {
+  if (text === undefined) throw new UsageError('--revoked-before is missing');
+  const span = parseSpan(text);
+  const time = span === undefined ? parseTime(text) : now - span;
+  if (time === undefined || time > now)
+    throw new UsageError(
+      `--revoked-before: ${JSON.stringify(text)} is not a time in the past such as 2026-01-31 or 90d`,
+    );
+  return time;
+}
+
 function parseText(text: string, flag: string): string {
   if (text.trim() === '') throw new UsageError(`${flag}: the value is empty`);
   if (text.length > 200) throw new UsageError(`${flag}: the value has ${text.length} characters, the limit is 200`);

@@ -14,11 +14,11 @@ import {
 } from '../../callers/credentials/session.ts';
 import type { ListedRow } from '../../callers/credentials/table/listing.ts';
 import { hasTokenShape, parseToken } from '../../callers/credentials/token.ts';
-import { createRow, revokeRow, rotateRow } from '../../callers/credentials/write/changes.ts';
+import { createRow, pruneRows, revokeRow, rotateRow } from '../../callers/credentials/write/changes.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
-import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
+import { parseIssueFlags, parseOverlap, parseRevokedBefore } from './credential-flags.ts';
 import { copyWarnings, editTable, listTable, loadTable } from './table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store'];
@@ -67,6 +67,15 @@ const REVOKE: Command = {
   run: revoke,
 };
 
+const PRUNE: Command = {
+  name: 'credentials prune',
+  usage: '--revoked-before 90d',
+  about: 'Remove the rows that were revoked long ago',
+  flags: { 'revoked-before WHEN': 'A day or time in UTC (2030-01-31), or a span before now (90d)' },
+  reads: READS,
+  run: prune,
+};
+
 const CHECK: Command = {
   name: 'credentials check',
   about: 'Read a token from standard input and say whether it is live',
@@ -74,7 +83,7 @@ const CHECK: Command = {
   run: check,
 };
 
-export const command = [ISSUE, LIST, ROTATE, REVOKE, CHECK];
+export const command = [ISSUE, LIST, ROTATE, REVOKE, PRUNE, CHECK];
 
 async function issue({ flagValues, settings, now }: CommandCall): Promise<Answer> {
   const request = parseIssueFlags(flagValues, now);
@@ -138,6 +147,16 @@ async function revoke({ operands: [id = ''], switches, settings, now }: CommandC
   const { name, revokedAt } = await editTable(settings, [id], (table) => revokeRow(table, id, now));
   const text = `Revoked ${id} (${escapeAndShorten(name)}), as of ${revokedAt}.`;
   return { json: { id, name, revoked_at: revokedAt }, text };
+}
+
+async function prune({ flagValues, settings, now }: CommandCall): Promise<Answer> {
+  const before = parseRevokedBefore(flagValues['revoked-before'], now);
+  const count = await editTable(settings, undefined, (table) => pruneRows(table, before));
+  const revokedBefore = new Date(before).toISOString();
+  return {
+    json: { removed: count, revoked_before: revokedBefore },
+    text: `Removed ${count} rows that were revoked before ${revokedBefore}.`,
+  };
 }
 
 async function list({ settings, now }: CommandCall): Promise<Answer> {

@@ -1,6 +1,8 @@
 // The check of the store for `gatefold doctor`.
 import { isLoopback } from '../../base/store-address.ts';
+import { FILLING_ADVICE, FILLING_BYTES, MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import type { Installation, Report } from './finding.ts';
+import type { StoreDescription } from './store.ts';
 
 /** Seconds. Each machine checks the expiry of credentials by its own clock, so a larger difference is a warning. */
 const MAX_CLOCK_DIFFERENCE = 5;
@@ -14,9 +16,17 @@ export async function checkStore({ settings }: Installation, report: Report): Pr
     report('warning', 'STORE_KEY is not set, so each machine has a session key of its own');
   const { describeStore } = await import('./store.ts');
   const { withStore } = await import('./table.ts');
-  const description = await withStore(settings, (store) => describeStore(store, settings.storeKeys));
-  const { isWritable, keyFailure, secondsAhead, standbys } = description;
+  reportDescription(await withStore(settings, (store) => describeStore(store, settings.storeKeys)), report);
+}
+
+export function reportDescription(description: StoreDescription, report: Report): void {
+  const { bytes, isWritable, keyFailure, secondsAhead, standbys } = description;
   if (!isWritable) report('wrong', 'it is read-only, so no key can be issued or revoked');
+  if (bytes > FILLING_BYTES)
+    report(
+      bytes > MAX_BYTES ? 'wrong' : 'warning',
+      `its table has ${Math.floor((100 * bytes) / MAX_BYTES)} % of its limit: ${FILLING_ADVICE}`,
+    );
   if (keyFailure !== undefined) report('wrong', keyFailure);
   if (Math.abs(secondsAhead) > MAX_CLOCK_DIFFERENCE)
     report('warning', `its clock is ${secondsAhead} s ahead of this machine's; set the clocks`);

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { writeSessionKey } from '../../callers/credentials/session.ts';
+import { FILLING_ADVICE, FILLING_BYTES, MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
 import { readTableFile } from '../store/entries.ts';
 import type { PostgresStore } from '../store/postgres.ts';
@@ -64,23 +65,35 @@ async function init({ settings, switches }: CommandCall): Promise<Answer> {
 async function status({ settings }: CommandCall): Promise<Answer> {
   return withStore(settings, async (store) => {
     const description = await describeStore(store, settings.storeKeys);
-    const { version, rows, machines, secondsAhead: clock, standbys, isWritable: writable } = description;
+    const { version, rows, bytes, machines, secondsAhead: clock, standbys, isWritable: writable } = description;
     const lines = [
       `version:  ${version}`,
       `rows:     ${rows}`,
+      `bytes:    ${describeBytes(bytes)}`,
       `writes:   ${writable ? 'accepted' : 'refused, it is read-only'}`,
       `standbys: ${standbys === '' ? 'none is synchronous, so a failover may lose the last keys that were issued' : standbys}`,
       `clock:    ${clock} s ahead of this machine`,
       ...machines.map(({ name, seconds }) => `machine:  ${name}, reported ${seconds} s ago`),
     ];
-    return { json: { version, rows, writable, standbys, clock, machines }, text: lines.join('\n') };
+    return {
+      json: { version, rows, bytes, limit: MAX_BYTES, writable, standbys, clock, machines },
+      text: lines.join('\n'),
+    };
   });
+}
+
+/** Returns the bytes of the table and what they mean, from FILLING_BYTES on with what to do. */
+export function describeBytes(bytes: number): string {
+  const share = `${bytes} of ${MAX_BYTES}, ${Math.floor((100 * bytes) / MAX_BYTES)} %`;
+  return bytes > FILLING_BYTES ? `${share}: ${FILLING_ADVICE}` : share;
 }
 
 export interface StoreDescription {
   /** The version of the rows, which differs after each change. */
   readonly version: string;
   readonly rows: number;
+  /** The bytes of the table, whose limit is MAX_BYTES. */
+  readonly bytes: number;
   readonly isWritable: boolean;
   /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */
   readonly standbys: string;
@@ -94,7 +107,7 @@ export interface StoreDescription {
 
 /** @param keys the keys of STORE_KEY. @throws StoreAway */
 export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
-  const { version, entries } = await store.read('keys');
+  const { version, rows, bytes } = await store.measure();
   const encryptedKey = await readEncryptedKey(store);
   const machines = await store.query(
     `select name, extract(epoch from clock_timestamp() - seen)::int as seconds from gatefold.machine
@@ -107,7 +120,8 @@ export async function describeStore(store: PostgresStore, keys: readonly string[
   );
   return {
     version,
-    rows: entries.size,
+    rows,
+    bytes,
     isWritable: facts?.read_only === 'off',
     standbys: String(facts?.standbys ?? ''),
     // The store read its clock, in seconds, about halfway between the question and the answer, in milliseconds.

@@ -14,10 +14,10 @@ import { CommandError } from './command.ts';
 
 type TableSettings = Pick<Settings, 'dataDir' | 'controllersDir' | 'store'>;
 
-/** @param ids the rows that `edit` may change. From the store, `edit` gets only these rows; from a file, all rows. */
+/** @param ids the rows that `edit` may change, or undefined for all. From a file, `edit` always gets all rows. */
 export async function editTable<T>(
   settings: TableSettings,
-  ids: readonly string[],
+  ids: readonly string[] | undefined,
   edit: (table: EditableTable) => T,
 ): Promise<T> {
   if (settings.store === undefined) return updateTable(settings.dataDir, edit);

@@ -220,6 +220,15 @@ export const METRICS: readonly MetricRow[] = [
   counter('gatefold_store_missed_bells_total', 'Changes of the store that no notification announced', (service) =>
     storeSample(service, ({ state }) => state.missedBells),
   ),
+  gauge('gatefold_store_table_bytes', 'Bytes of the table in the store', (service) =>
+    storeSample(service, ({ state }) => state.tableBytes),
+  ),
+  gauge('gatefold_store_table_limit_bytes', 'Bytes beyond which the store takes no new row', (service) =>
+    storeSample(service, ({ state }) => state.tableLimit),
+  ),
+  gauge('gatefold_store_clock_offset_seconds', 'Seconds by which the clock of the store is ahead', (service) =>
+    storeSample(service, ({ state }) => state.secondsAhead),
+  ),
   gauge('gatefold_machines', 'Machines that have reported lately', (service) =>
     storeSample(service, ({ state }) => state.machines),
   ),

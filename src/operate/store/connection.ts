@@ -105,13 +105,14 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     let timer: NodeJS.Timeout | undefined;
     const timedOut = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        timeoutError ??= new StoreAway(`${serverName} has not answered in time`);
+        timeoutError ??= new StoreAway(`${serverName} has not answered in time`, { isTimeout: true });
         reject(timeoutError);
         close();
       }, limit);
     });
     try {
-      return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), timedOut]);
+      // A pooler can give each transaction another connection, which does not have the statements that were prepared.
+      return await Promise.race([sql.unsafe(text, parameters, { prepare: false }), timedOut]);
     } catch (error) {
       // When one query is not answered in time, all queries that wait on this connection fail with its error.
       const failure = timeoutError ?? toStoreAway(error, serverName);
@@ -162,9 +163,11 @@ function toStoreAway(error: unknown, serverName: string): StoreAway {
   if (error instanceof StoreAway) return error;
   const code = errorCode(error) ?? '';
   const reason = REASONS[code];
-  if (reason !== undefined)
-    return new StoreAway(`${serverName}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
   const [message = ''] = (error as Error).message.split('\n', 1);
+  // The server has several reasons to refuse a user, such as a connection without TLS.
+  const detail = code === '28000' ? `: ${message.slice(0, 200)}` : '';
+  if (reason !== undefined)
+    return new StoreAway(`${serverName}: ${reason[0]}${detail}`, { needsOperator: reason[1], cause: error });
   const codeSuffix = message.includes(code) ? '' : ` (${code})`;
   return new StoreAway(`${serverName}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
 }

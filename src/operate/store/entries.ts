@@ -1,10 +1,12 @@
 // Names the rows of the table, because the store keeps each row as an entry with a name, and converts between names and
 // the text of the file.
-import { readFileSync } from 'node:fs';
-import { describeFailure, errorCode } from '../../base/failure.ts';
+import { describeFailure } from '../../base/failure.ts';
+import { readContent } from '../../base/live-file.ts';
+import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { parseTableText, refuseRepeatedFields } from '../../callers/credentials/table/text.ts';
 import { sha256 } from '../../callers/credentials/token.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
+import { MAX_VALUE_BYTES } from './schema.ts';
 
 /** Matches an id that can be the name of its row. Names that are made contain `~`, which no such id contains. */
 const PLAIN_ID = /^[0-9A-Za-z._-]{1,200}$/;
@@ -48,7 +50,10 @@ export interface TableFile {
 export function readTableFile(dataDir: string): TableFile | undefined {
   const path = tablePath(dataDir);
   try {
-    const { members, rows, repeatedFields } = parseTableText(readFileSync(path));
+    const content = readContent([path], MAX_BYTES);
+    if (content.files === undefined && content.isMissing) return undefined;
+    if (content.files === undefined) throw new Error(content.reason);
+    const { members, rows, repeatedFields } = parseTableText(content.files[0] as Buffer);
     let copyMark = members.store as CopyMark | undefined;
     // JSON.stringify writes a repeated field only once. A row that is invalid because of the field would become valid.
     if (copyMark === undefined) refuseRepeatedFields(repeatedFields);
@@ -56,9 +61,26 @@ export function readTableFile(dataDir: string): TableFile | undefined {
     const nameOf = createRowNames();
     return { rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])), copyMark };
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
     throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
   }
+}
+
+/** The lists and objects of a row at most. Functions that call themselves for each level of a row need this bound. */
+const MAX_NESTED = 1000;
+
+/**
+ * Returns the JSON of a row in the store. A value that would damage the text of the table becomes a row that workers
+ * quarantine under this name, so that one such value stops no change of another row.
+ */
+export function usableRow(name: string, value: string): string {
+  try {
+    JSON.parse(value);
+    if (value.length <= MAX_NESTED || (value.match(/[[{]/g)?.length ?? 0) <= MAX_NESTED) return value;
+  } catch {
+    // The value is no JSON.
+  }
+  const limits = `at most ${MAX_VALUE_BYTES} bytes and ${MAX_NESTED} lists and objects`;
+  return JSON.stringify({ id: name.slice(0, 200), unusable: `its value in the store is not JSON of ${limits}` });
 }
 
 /** @param rows the JSON of each row @param copyMark undefined for a file that is no copy */
@@ -66,4 +88,18 @@ export function tableText(rows: Iterable<string>, copyMark?: CopyMark): string {
   const member = copyMark === undefined ? '' : `"store":${JSON.stringify(copyMark)},\n`;
   const list = [...rows].join(',\n');
   return `{${member}"production":[${list === '' ? '' : `\n${list}\n`}]}\n`;
+}
+
+/** @param row the JSON of a row */
+export function isRevoked(row: string): boolean {
+  return revocationTime(row) !== undefined;
+}
+
+export function revocationTime(row: string): unknown {
+  return (JSON.parse(row) as { revoked_at?: unknown } | null)?.revoked_at ?? undefined;
+}
+
+/** Returns the row with this time of revocation; with undefined, the row is not revoked. */
+export function withRevocation(row: string, time: unknown): string {
+  return JSON.stringify({ ...(JSON.parse(row) as object), revoked_at: time });
 }

@@ -3,9 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import type { Log } from '../../base/log.ts';
+import { isRevoked, withRevocation } from './entries.ts';
 import type { HostState } from './messages.ts';
-import { isRevoked, type Replica, withRevocation } from './replica.ts';
-import { type Store, StoreAway } from './store.ts';
+import type { Replica } from './replica.ts';
+import { type Changes, type Store, StoreAway } from './store.ts';
 
 type FollowerStatus = Pick<HostState, 'awayReason' | 'needsOperator' | 'fullReads' | 'missedBells'>;
 
@@ -48,6 +49,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
   let bellCount = 0;
   let hasRung = false;
+  let mustReadAll = false;
   /** Whether a change has come without the bell, and the bell has not rung since. Looks are then more frequent. */
   let isBellBroken = false;
   /** When the store was first found away; undefined while it can be used. Times are those of `performance.now()`. */
@@ -112,6 +114,16 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     look().catch(() => {});
   }
 
+  /** After a time-out, all rows are read next: the time limit of that query allows for any number of changes. */
+  async function readChanges(version: string): Promise<Changes | undefined> {
+    try {
+      return await store.since('keys', version);
+    } catch (error) {
+      mustReadAll = error instanceof StoreAway && error.isTimeout;
+      throw error;
+    }
+  }
+
   /** Fetches all changes from the store into memory. @returns whether the rows have changed */
   async function update(): Promise<boolean> {
     let isChanged = false;
@@ -120,12 +132,14 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     hasRung = false;
     for (;;) {
       const version = replica.version();
-      const changes = version === undefined ? undefined : await store.since('keys', version);
+      const changes = version === undefined || mustReadAll ? undefined : await readChanges(version);
       if (changes === undefined) {
         const snapshot = await store.read('keys');
+        mustReadAll = false;
         status = { ...status, fullReads: status.fullReads + 1 };
-        if (version !== undefined) log.warn('store-history-changed', { rows: snapshot.entries.size });
-        replica.replaceAll(snapshot);
+        const isSuccessor = version === undefined || store.isSuccessor(snapshot.version, version);
+        if (!isSuccessor) log.warn('store-history-changed', { rows: snapshot.entries.size });
+        replica.replaceAll(snapshot, isSuccessor);
         isChanged = true;
         // Further changes can have come during the read, so the store is asked for changes since the snapshot.
         continue;

@@ -5,9 +5,11 @@ import { crypto } from '../../base/builtins.ts';
 import { createLog } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isLoopback, type StoreAddress } from '../../base/store-address.ts';
+import { FILLING_BYTES, MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { refuseRegistration } from '../../callers/credentials/write/changes.ts';
 import { loadPostgres } from './connection.ts';
 import { createFollower } from './follower.ts';
+import { readMachine, writeMachine } from './machine.ts';
 import type { Answer, FromHost, Request, ToHost } from './messages.ts';
 import { createPostgresStore } from './postgres.ts';
 import { openReplica, type Replica } from './replica.ts';
@@ -28,6 +30,8 @@ export interface Host {
 
 /** Milliseconds between two reports to the store that this machine is alive. */
 const REPORT_INTERVAL_MS = 5000;
+/** Seconds. Each machine checks by its own clock whether a key or a session has expired. */
+const MAX_CLOCK_DIFFERENCE = 5;
 /** Milliseconds between two reads of the session key from the store. */
 const SESSION_KEY_INTERVAL_MS = 30_000;
 /** Milliseconds between two removals of rate limits that have all their tokens again. */
@@ -42,12 +46,18 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   const load = () => loadPostgres([controllersDir, process.cwd()]);
   // Without the package `postgres`, the start fails here, even when the machine could serve from its replica.
   await load();
-  const store = createPostgresStore({ address, load, name: 'gatefold', onBell: () => follower.onBell() });
+  const { id: machineId, machines: lastMachines } = readMachine(dataDir);
+  const store = createPostgresStore({ address, load, name: 'gatefold', machineId, onBell: () => follower.onBell() });
   const replica = openReplica(dataDir, log);
   const seal = storeKeys.length === 0 ? undefined : createSeal(storeKeys);
   /** When each chore is due next, by `performance.now()`. */
   const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
-  let machines = 1;
+  let machines = lastMachines;
+  /** The number of machines in the file. */
+  let writtenMachines = 0;
+  let secondsAhead = 0;
+  let isClockWrong = false;
+  let isFilling = false;
   /** The message of the chores' last failure, which is not logged again; empty after a success. */
   let lastChoreFailure = '';
   const follower = createFollower({
@@ -57,6 +67,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     onPublished: () => send({ kind: 'files-changed' }),
     onLook() {
       sendState();
+      logIfFilling();
       void doChores();
     },
   });
@@ -65,8 +76,15 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     log.warn('store-unencrypted', { effect: 'who reads the network reads hashes of keys, and may change rows' });
 
   function sendState(): void {
-    const state = { ...follower.status(), hasTable: replica.hasTable(), age: replica.age(), machines };
+    const facts = { tableBytes: replica.bytes(), tableLimit: MAX_BYTES, secondsAhead, machines };
+    const state = { ...follower.status(), ...facts, hasTable: replica.hasTable(), age: replica.age() };
     send({ kind: 'state', state });
+  }
+
+  function logIfFilling(): void {
+    const [bytes, wasFilling] = [replica.bytes(), isFilling];
+    isFilling = bytes > FILLING_BYTES;
+    if (isFilling && !wasFilling) log.warn('store-table-fills', { bytes, limit: MAX_BYTES });
   }
 
   /** Does the periodic work that is due. Called after each look, which is a query for changes. */
@@ -84,7 +102,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       return true;
     };
     try {
-      if (takeTurn('report', REPORT_INTERVAL_MS)) machines = await store.reportMachine();
+      if (takeTurn('report', REPORT_INTERVAL_MS)) await report();
       if (takeTurn('sweep', SWEEP_INTERVAL_MS)) await store.sweepRates();
       const isKeyDue = seal !== undefined && takeTurn('sessionKey', SESSION_KEY_INTERVAL_MS);
       if (isKeyDue && (await syncSessionKey(store, seal, dataDir))) send({ kind: 'files-changed' });
@@ -94,6 +112,19 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       if (message !== lastChoreFailure) log.warn('store-refused', { reason: message });
       lastChoreFailure = message;
     }
+  }
+
+  async function report(): Promise<void> {
+    const seen = await store.reportMachine();
+    ({ machines, secondsAhead } = seen);
+    if (machines !== writtenMachines) writeMachine(dataDir, { id: machineId, machines });
+    writtenMachines = machines;
+    const wasClockWrong = isClockWrong;
+    isClockWrong = Math.abs(secondsAhead) - seen.uncertainty > MAX_CLOCK_DIFFERENCE;
+    const effect = 'keys and sessions expire too early or too late here';
+    if (isClockWrong && !wasClockWrong)
+      log.warn('store-clock-differs', { store_seconds_ahead: Math.round(secondsAhead), effect });
+    sendState();
   }
 
   async function answer(request: Request): Promise<Answer> {

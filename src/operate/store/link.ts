@@ -5,6 +5,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
+import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { createCalls } from './calls.ts';
 import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
 import type { Spending } from './store.ts';
@@ -61,7 +62,7 @@ const MAX_ERROR_LENGTH = 2000;
 
 const INITIAL_STATE: HostState = {
   ...{ awayReason: 'the store-host starts', needsOperator: false, hasTable: false, age: null },
-  ...{ machines: 1, fullReads: 0, missedBells: 0 },
+  ...{ machines: 1, tableBytes: 0, tableLimit: MAX_BYTES, secondsAhead: 0, fullReads: 0, missedBells: 0 },
 };
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {

@@ -40,8 +40,13 @@ export interface HostState {
   readonly hasTable: boolean;
   /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;
+  /** The seconds by which the clock of the store is ahead of the clock here; 0 until it is known. */
+  readonly secondsAhead: number;
   /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
+  readonly tableBytes: number;
+  /** The bytes beyond which the store takes no new row. */
+  readonly tableLimit: number;
   /** How often all rows were read, and not only the changes, since the start of the store-host. */
   readonly fullReads: number;
   /** How often changes came that no notification of the store had announced, since the start of the store-host. */

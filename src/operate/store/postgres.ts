@@ -3,21 +3,37 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
+import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { type Connection, type ConnectionOptions, openConnection, type Row, sqlState } from './connection.ts';
+import { isRevoked, usableRow } from './entries.ts';
 import * as sql from './schema.ts';
-import { type Store, StoreAway } from './store.ts';
+import { type Change, type Space, type Store, StoreAway } from './store.ts';
+
+export interface MachineReport {
+  /** The number of machines that have reported within 15 s, this one included. */
+  readonly machines: number;
+  /** The seconds by which the clock of the store is ahead of the clock here; negative when it is behind. */
+  readonly secondsAhead: number;
+  /** The seconds by which `secondsAhead` can be wrong. */
+  readonly uncertainty: number;
+}
 
 export interface PostgresStore extends Store {
-  /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
-  reportMachine(): Promise<number>;
+  /** Reports that this machine is alive. */
+  reportMachine(): Promise<MachineReport>;
   sweepRates(): Promise<void>;
+  /** Counts the rows of the table, and its bytes, without reading it. */
+  measure(): Promise<{ readonly version: string; readonly rows: number; readonly bytes: number }>;
   init(): Promise<void>;
-  query(text: string): Promise<readonly Row[]>;
+  query(text: string, timeout?: number): Promise<readonly Row[]>;
 }
 
 export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'load' | 'name'> {
   /** Called when the bell rings, which is a notification after each change. A call can be repeated, late or lost. */
   readonly onBell?: () => void;
+  /** The bound of the table. */
+  readonly maxBytes?: number;
+  readonly machineId?: string;
 }
 
 /** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
@@ -28,15 +44,45 @@ const MIN_CONNECT_TIMEOUT = 1500;
 const ROUNDS = 3;
 /** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
 const LONG_QUERY_TIMEOUT = 60_000;
+/** Milliseconds for which a measured size of the table is good enough, while the table is not nearly full. */
+const MEASURE_INTERVAL = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
-export function createPostgresStore({ address, load, name, onBell }: PostgresOptions): PostgresStore {
-  const machineId = crypto().randomUUID();
+export function createPostgresStore(options: PostgresOptions): PostgresStore {
+  const { address, load, name, onBell, maxBytes = MAX_BYTES, machineId = crypto().randomUUID() } = options;
   let connection: Connection | undefined;
   let opening: Promise<Connection> | undefined;
   let connectTimeout = FIRST_CONNECT_TIMEOUT;
   let isClosed = false;
+  let measured = { bytes: 0, at: Number.NEGATIVE_INFINITY };
+
+  async function measure() {
+    const rows = await run(sql.MEASURE, ['keys'], LONG_QUERY_TIMEOUT);
+    const bytes = Number(rows[0]?.bytes);
+    measured = { bytes, at: performance.now() };
+    return { version: versionOf(rows), rows: Number(rows[0]?.rows), bytes };
+  }
+
+  /** @throws Error when a row or the table would be too large. A removal or a revocation is never too large. */
+  async function checkRoom(changes: readonly Change[]): Promise<void> {
+    let added = 0;
+    for (const { name, value } of changes) {
+      if (value === undefined || isRevoked(value)) continue;
+      const bytes = Buffer.byteLength(value);
+      if (bytes > sql.MAX_VALUE_BYTES)
+        throw new Error(`The row ${name} has ${bytes} bytes, and the limit is ${sql.MAX_VALUE_BYTES}`);
+      added += bytes + sql.ROW_ROOM;
+    }
+    if (added === 0) return;
+    const isRecent = performance.now() - measured.at < MEASURE_INTERVAL;
+    if (!isRecent || measured.bytes + added > 0.9 * maxBytes) await measure();
+    measured.bytes += added;
+    if (measured.bytes > maxBytes)
+      throw new Error(
+        `The table of the store is full: ${maxBytes} bytes. Remove old rows: gatefold credentials prune --revoked-before 90d`,
+      );
+  }
 
   function getConnection(): Promise<Connection> | Connection {
     if (connection?.isOpen()) return connection;
@@ -97,7 +143,7 @@ export function createPostgresStore({ address, load, name, onBell }: PostgresOpt
           ? await run(sql.READ, [space], LONG_QUERY_TIMEOUT)
           : await run(sql.READ_NAMES, [space, JSON.stringify(names)]);
       const entries = entriesOf(rows).map(({ name, v, value }) => {
-        return [String(name), { version: String(v), value: String(value) }] as const;
+        return [String(name), { version: String(v), value: toValue(space, name, value) }] as const;
       });
       return { version: versionOf(rows), entries: new Map(entries) };
     },
@@ -106,16 +152,16 @@ export function createPostgresStore({ address, load, name, onBell }: PostgresOpt
       if (start === undefined) return undefined;
       const rows = await run(sql.SINCE, [space, start.number]);
       const current = versionOf(rows);
-      const { origin, number } = parseVersion(current) as Version;
-      // A database that was restored can have a smaller number. It lacks changes that the reader has seen.
-      if (origin !== start.origin || BigInt(number) < BigInt(start.number)) return undefined;
+      if (!isSuccessor(current, version)) return undefined;
       const changes = entriesOf(rows).map(({ name, value }) => {
-        return [String(name), value === null ? undefined : String(value)] as const;
+        return [String(name), value === null ? undefined : toValue(space, name, value)] as const;
       });
       const isComplete = changes.length < sql.MAX_CHANGES;
-      return { version: isComplete ? current : `${origin}/${rows.at(-1)?.v}`, changes, isComplete };
+      return { version: isComplete ? current : `${start.origin}/${rows.at(-1)?.v}`, changes, isComplete };
     },
+    isSuccessor,
     async write(space, changes, id, spaceVersion) {
+      if (space === 'keys') await checkRoom(changes);
       const list = changes.map(({ name, expectedVersion, value }, index) => {
         return { name, k: index + 1, is: expectedVersion || '0', value };
       });
@@ -141,16 +187,21 @@ export function createPostgresStore({ address, load, name, onBell }: PostgresOpt
       return spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst);
     },
     async reportMachine() {
+      const askedAt = Date.now();
       const [row] = await run(sql.REPORT_MACHINE, [machineId, hostname()]);
-      return Number(row?.machines ?? 1);
+      // The store read its clock about halfway between the question and the answer.
+      const uncertainty = (Date.now() - askedAt) / 2000;
+      const secondsAhead = Number(row?.clock) - askedAt / 1000 - uncertainty;
+      return { machines: Number(row?.machines ?? 1), secondsAhead, uncertainty };
     },
     async sweepRates() {
       await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
     },
+    measure,
     async init() {
       await run(sql.SCHEMA, []);
     },
-    query: (text) => run(text, []),
+    query: (text, timeout) => run(text, [], timeout),
     async close() {
       isClosed = true;
       await opening?.catch(() => {});
@@ -187,10 +238,28 @@ function parseVersion(version: string): Version | undefined {
   return origin === '' ? undefined : { origin, number };
 }
 
+function isSuccessor(version: string, earlier: string): boolean {
+  const [later, before] = [parseVersion(version), parseVersion(earlier)];
+  if (later === undefined || before === undefined) return false;
+  // A database that was restored can have a smaller number. It lacks changes that the reader has seen.
+  return later.origin === before.origin && BigInt(later.number) >= BigInt(before.number);
+}
+
 function versionOf(rows: readonly Row[]): string {
   const [row] = rows;
   if (row === undefined) throw new StoreAway('it is not prepared. Run: gatefold store init', { needsOperator: true });
+  // A store that was prepared before there was a row `version` has the first schema.
+  const schema = Number(row.schema ?? 1);
+  if (schema > sql.SCHEMA_VERSION)
+    throw new StoreAway(
+      `it was prepared by a newer Gatefold: its schema is ${schema}, and this one knows ${sql.SCHEMA_VERSION}`,
+      { needsOperator: true },
+    );
   return `${row.history}/${row.timeline}/${row.head}`;
+}
+
+function toValue(space: Space, name: unknown, value: unknown): string {
+  return space === 'keys' ? usableRow(String(name), String(value)) : String(value);
 }
 
 /** Returns the rows that have an entry. Without any entry, a statement returns one row, which has only the version. */

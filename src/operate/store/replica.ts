@@ -3,15 +3,27 @@
 // - A standby that is promoted can lack revocations. The replica keeps those that this machine has seen.
 // - `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but the store and
 //   the rows in memory do not.
-import { statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readSync,
+  renameSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
+import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/revoked-here.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
-import { readTableFile, tableText } from './entries.ts';
+import { isRevoked, readTableFile, revocationTime, type TableFile, tableText, withRevocation } from './entries.ts';
+import { ROW_ROOM } from './schema.ts';
 import type { Changes, Snapshot } from './store.ts';
 
 export interface Replica {
@@ -23,12 +35,15 @@ export interface Replica {
   /**
    * Replaces all rows by the rows of the store.
    *
+   * @param isSuccessor whether the snapshot has every change that this machine has seen
    * @throws Error when the file has rows of its own that the store lacks
    */
-  replaceAll(snapshot: Snapshot): void;
+  replaceAll(snapshot: Snapshot, isSuccessor: boolean): void;
   apply(changes: Changes): void;
   /** The revocations that the store has lost: the time of each by the name of the row. */
   lostRevocations(): ReadonlyMap<string, unknown>;
+  /** The bytes of the table, with room for the revocation of each row. */
+  bytes(): number;
   /**
    * Writes the file if the rows or the revocations by `revoke --here` have changed since the last call.
    *
@@ -46,14 +61,16 @@ export interface Replica {
 const PROOF_INTERVAL = 10_000;
 /** Milliseconds between a change of the file and its sync to disk. */
 const SYNC_DELAY = 1000;
+/** The begin of each file that `tableText` makes for a copy. */
+const COPY_START = '{"store":';
 /** At most this many names of missing rows are in one log line. */
 const MAX_NAMES = 20;
 
 /** @throws Error with a message of one line, when the file exists and is not a table */
-export function openReplica(dataDir: string, log: Log): Replica {
+export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Replica {
   const path = tablePath(dataDir);
-  const proofPath = join(dataDir, '.store-proof');
-  const fileTable = readTableFile(dataDir);
+  const proofPath = proofPathOf(dataDir);
+  const fileTable = readFileOrSetAside(dataDir, log);
   const hasFile = fileTable !== undefined;
   let version = fileTable?.copyMark?.version;
   let rows = new Map(fileTable?.rows);
@@ -73,6 +90,29 @@ export function openReplica(dataDir: string, log: Log): Replica {
   else if (hasFile) completeAt = performance.now();
   let touchedAt = Number.NEGATIVE_INFINITY;
   const lostRevocations = new Map<string, unknown>();
+  let bytes = 0;
+  for (const row of rows.values()) bytes += Buffer.byteLength(row) + ROW_ROOM;
+  let leftOut = 0;
+
+  /** Leaves out the newest rows when workers could not read the file. All other rows, and revocations, stay live. */
+  function selectFitting(fileRows: readonly string[]): readonly string[] {
+    let sum = 0;
+    const isFitting = (row: string) => {
+      sum += Buffer.byteLength(row) + ROW_ROOM;
+      return sum <= maxBytes;
+    };
+    const fitting = bytes <= maxBytes ? fileRows : fileRows.filter(isFitting);
+    const count = fileRows.length - fitting.length;
+    if (count > 0 && leftOut === 0)
+      log.error('store-table-full', {
+        bytes,
+        limit: maxBytes,
+        rows_left_out: count,
+        effect: 'their tokens are refused',
+      });
+    leftOut = count;
+    return fitting;
+  }
 
   /** Logs the rows and revocations that a new snapshot lacks, and keeps these revocations. */
   function keepLostRevocations(next: Snapshot['entries']): void {
@@ -102,8 +142,13 @@ export function openReplica(dataDir: string, log: Log): Replica {
   }
 
   function setRow(name: string, row: string | undefined): void {
+    const before = rows.get(name);
+    if (before !== undefined) bytes -= Buffer.byteLength(before) + ROW_ROOM;
     if (row === undefined) rows.delete(name);
-    else rows.set(name, row);
+    else {
+      rows.set(name, row);
+      bytes += Buffer.byteLength(row) + ROW_ROOM;
+    }
     // A revocation is no longer lost when the store has it again, or when the row is gone.
     if (lostRevocations.has(name) && (row === undefined || isRevoked(row))) lostRevocations.delete(name);
   }
@@ -112,15 +157,16 @@ export function openReplica(dataDir: string, log: Log): Replica {
     version: () => version,
     hasTable: () => version !== undefined || hasFile,
     rows: () => rows,
-    replaceAll({ version: next, entries }) {
+    replaceAll({ version: next, entries }, isSuccessor) {
       // Without a version, the rows are from the time before this machine used the store.
       const missingCount = version === undefined ? [...rows.keys()].filter((name) => !entries.has(name)).length : 0;
       if (missingCount > 0)
         throw new Error(
           `${path} has ${missingCount} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
         );
-      if (version !== undefined) keepLostRevocations(entries);
+      if (!isSuccessor) keepLostRevocations(entries);
       rows = new Map();
+      bytes = 0;
       for (const [name, { value }] of entries) setRow(name, value);
       version = next;
       isDirty = true;
@@ -131,6 +177,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       version = next;
     },
     lostRevocations: () => lostRevocations,
+    bytes: () => bytes,
     publish() {
       const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
       if (!isDirty && listTime === publishedListTime) return false;
@@ -144,7 +191,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       const copyMark = { version: lostRevocations.size > 0 ? '' : (version as string) };
       // A writer of the table removes all drafts whose names begin like that of the table.
       const draft = join(dataDir, '.replica.tmp');
-      writeWholeFile(path, tableText(fileRows, copyMark), { isDurable: false, draft });
+      writeWholeFile(path, tableText(selectFitting(fileRows), copyMark), { isDurable: false, draft });
       syncLater();
       publishedListTime = listTime;
       isDirty = false;
@@ -158,6 +205,41 @@ export function openReplica(dataDir: string, log: Log): Replica {
     },
     age: () => (completeAt === undefined ? null : performance.now() - completeAt),
   };
+}
+
+/** The file whose time says when the rows were last complete. machine.ts keeps its text. */
+export function proofPathOf(dataDir: string): string {
+  return join(dataDir, '.store-proof');
+}
+
+/**
+ * Reads the file. A copy of the store that is too large or broken is set aside, because the store has all its rows.
+ *
+ * @throws Error with a message of one line, when the file is no table, and can have rows that the store lacks
+ */
+function readFileOrSetAside(dataDir: string, log: Log): TableFile | undefined {
+  const path = tablePath(dataDir);
+  try {
+    return readTableFile(dataDir);
+  } catch (error) {
+    if (!existsSync(proofPathOf(dataDir)) && !beginsLikeCopy(path)) throw error;
+    const setAside = `${path}.unreadable`;
+    renameSync(path, setAside);
+    const reason = (error as Error).message;
+    log.warn('store-copy-unreadable', { reason, file: setAside, effect: 'the store makes a new copy' });
+    return undefined;
+  }
+}
+
+function beginsLikeCopy(path: string): boolean {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const bytes = Buffer.alloc(COPY_START.length);
+    readSync(file, bytes);
+    return bytes.toString('latin1') === COPY_START;
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Sets the time of a file to now. After an error, the file has an older time, so the table counts as older. */
@@ -174,18 +256,4 @@ function touchFile(path: string): void {
 function proofTime(path: string): number | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && performance.now() - Math.max(0, Date.now() - stats.mtimeMs);
-}
-
-/** @param row the JSON of a row */
-export function isRevoked(row: string): boolean {
-  return revocationTime(row) !== undefined;
-}
-
-function revocationTime(row: string): unknown {
-  return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
-}
-
-/** Returns the row with this time of revocation; with undefined, the row is not revoked. */
-export function withRevocation(row: string, time: unknown): string {
-  return JSON.stringify({ ...(JSON.parse(row) as object), revoked_at: time });
 }

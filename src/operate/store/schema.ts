@@ -1,6 +1,9 @@
 // The tables in PostgreSQL, and the statements on them. `gatefold store init` runs `SCHEMA`, which changes no existing
 // table. The service itself needs only the rights to select, insert, update and delete.
 
+/** The version of the tables, which is `v` of the row `version` of `head`. */
+export const SCHEMA_VERSION = 1;
+
 export const SCHEMA = `
 create schema if not exists gatefold;
 
@@ -43,6 +46,9 @@ create unlogged table if not exists gatefold.machine (
 );
 
 insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on conflict do nothing;
+-- Not a space: "v" is the version of these tables. Stores that were made before have no such row, and version 1.
+insert into gatefold.head (space, v) values ('version', ${SCHEMA_VERSION})
+  on conflict (space) do update set v = greatest(head.v, excluded.v);
 `;
 
 /**
@@ -50,8 +56,23 @@ insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on confl
  * WAL file has the new timeline at once, but `pg_control_checkpoint` has it only after the next checkpoint.
  */
 const VERSION_COLUMNS = `h.v::text as head, h.history::text as history,
-  substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
-const ENTRY_COLUMNS = 'e.name, e.v::text as v, e.value';
+  substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline,
+  (select s.v::int from gatefold.head s where s.space = 'version') as schema`;
+
+/** Bytes of the longest value that is read. A longer one could not arrive within the time limit of a query. */
+export const MAX_VALUE_BYTES = 64 * 1024;
+/** A value that is too long is read as the empty text, which is no valid row. */
+const ENTRY_COLUMNS = `e.name, e.v::text as v,
+  case when octet_length(e.value) > ${MAX_VALUE_BYTES} then '' else e.value end as value`;
+
+/** Bytes that a row needs in the table beside its text: a comma, the end of its line, and the time of a revocation. */
+export const ROW_ROOM = 50;
+/** Counts the rows of a space, and the bytes of its table. Parameter: $1 is the space. */
+export const MEASURE = `select ${VERSION_COLUMNS}, count(e.value)::int as rows,
+    coalesce(sum(case when octet_length(e.value) > ${MAX_VALUE_BYTES} then 0 else octet_length(e.value) end
+      + ${ROW_ROOM}), 0)::float8 as bytes
+  from gatefold.head h left join gatefold.entry e on e.space = h.space and e.value is not null
+  where h.space = $1::text group by h.space`;
 
 /** Reads all entries of a space, as they are at one moment. Parameter: $1 is the space. */
 export const READ = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
@@ -66,10 +87,16 @@ export const READ_NAMES = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gate
 
 export const MAX_CHANGES = 5000;
 
-/** Reads the changes after a number. Parameters: $1 is the space, $2 the number of the last change that was read. */
+/**
+ * Reads the changes after a number. The lateral join reads one page by the index. A plain join would sort all pending
+ * changes for each page. Parameters: $1 is the space, $2 the number of the last change that was read.
+ */
 export const SINCE = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
-  left join gatefold.entry e on e.space = h.space and e.v > $2::text::bigint
-  where h.space = $1::text order by e.v limit ${MAX_CHANGES}`;
+  left join lateral (
+    select name, v, value from gatefold.entry where space = $1::text and v > $2::text::bigint
+    order by v limit ${MAX_CHANGES}
+  ) e on true
+  where h.space = $1::text order by e.v`;
 
 /**
  * Writes changes. Parameters:
@@ -135,13 +162,13 @@ export const SWEEP_RATES = `delete from gatefold.rate
   where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
 
 /**
- * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. When the clock of the
- * database was set back, earlier reports are in the future. Such a report counts if it is at most 15 s ahead.
- * Parameters: $1 is the id of the machine, $2 its name.
+ * Reports that a machine is alive. Returns the number of machines that have reported in the last 15 s, and the time of
+ * the store in seconds. When the clock of the database was set back, earlier reports are in the future. Such a report
+ * counts if it is at most 15 s ahead. Parameters: $1 is the id of the machine, $2 its name.
  */
 export const REPORT_MACHINE = `with m as (
     insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())
     on conflict (id) do update set name = excluded.name, seen = excluded.seen
   ), old as (delete from gatefold.machine where seen < clock_timestamp() - interval '1 day' and id <> $1::text)
-  select 1 + count(*)::int as machines from gatefold.machine
+  select 1 + count(*)::int as machines, extract(epoch from clock_timestamp())::float8 as clock from gatefold.machine
   where id <> $1::text and abs(extract(epoch from clock_timestamp() - seen)) < 15`;

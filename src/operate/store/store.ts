@@ -28,10 +28,11 @@ export interface Change {
   readonly name: string;
   /** The version that the entry must have for this change; empty when the entry must not exist. */
   readonly expectedVersion: string;
-  readonly value: string;
+  /** Undefined to remove the entry. */
+  readonly value: string | undefined;
 }
 
-/** Each method but `close` can throw StoreAway. */
+/** Each method that returns a promise, but `close`, can throw StoreAway. */
 export interface Store {
   read(space: Space, names?: readonly string[]): Promise<Snapshot>;
   /**
@@ -41,11 +42,17 @@ export interface Store {
    */
   since(space: Space, version: string): Promise<Changes | undefined>;
   /**
+   * Returns whether a version is of the same history as an earlier one. Another history can lack changes that the
+   * reader has seen: a standby was promoted, or a backup restored.
+   */
+  isSuccessor(version: string, earlier: string): boolean;
+  /**
    * Writes all changes or none. When a write is repeated with the same id, its changes are made only once.
    *
    * @param spaceVersion the version that the space must have; undefined when any version is accepted
    * @returns false when an entry or the space has another version than expected, so that nothing was written
-   * @throws StoreAway when the changes may have been written or not
+   * @throws StoreAway when the changes may have been written or not; another Error when a row or the table would be too
+   *   large. A revocation is never too large
    */
   write(space: Space, changes: readonly Change[], id: string, spaceVersion?: string): Promise<boolean>;
   /**
@@ -60,13 +67,22 @@ export interface Store {
 /** A caller, the tokens that it has spent, and its rate: `count` requests in `seconds`, at most `burst` at once. */
 export type Spending = readonly [caller: string, spent: number, count: number, seconds: number, burst: number];
 
+interface StoreAwayOptions {
+  readonly needsOperator?: boolean;
+  readonly isTimeout?: boolean;
+  readonly cause?: unknown;
+}
+
 /** Thrown when the store does not answer or refuses. The message is the reason, in one line and without a secret. */
 export class StoreAway extends Error {
   /** True when a retry is useless until an operator changes something, such as a password. */
   readonly needsOperator: boolean;
+  /** True when a query has had no answer in time. */
+  readonly isTimeout: boolean;
 
-  constructor(message: string, { needsOperator = false, cause }: { needsOperator?: boolean; cause?: unknown } = {}) {
+  constructor(message: string, { needsOperator = false, isTimeout = false, cause }: StoreAwayOptions = {}) {
     super(message, { cause });
     this.needsOperator = needsOperator;
+    this.isTimeout = isTimeout;
   }
 }

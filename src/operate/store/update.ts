@@ -27,15 +27,15 @@ export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIE
 }
 
 /**
- * @param names the names of the rows that `edit` gets and can change. `edit` can also append new rows, and is called
- *   again when the rows have changed before the write
+ * @param names the names of the rows that `edit` gets and can change, or undefined for all rows. `edit` can also
+ *   append new rows, and is called again when the rows have changed before the write
  * @param patience milliseconds for which each failed call of the store is retried
  * @returns the value that `edit` returned
  * @throws StoreAway, or any error of `edit`
  */
 export async function updateRows<T>(
   store: Store,
-  names: readonly string[],
+  names: readonly string[] | undefined,
   edit: (table: EditableTable) => T,
   patience?: number,
 ): Promise<T> {
@@ -48,7 +48,7 @@ export async function updateRows<T>(
     const changes = editedRows.flatMap((row, index): Change[] => {
       if (row === table.rows[index]) return [];
       const [name, entry] = existing[index] ?? [nameOf(row), undefined];
-      return [{ name, expectedVersion: entry?.version ?? '', value: JSON.stringify(row) }];
+      return [{ name, expectedVersion: entry?.version ?? '', value: row === undefined ? row : JSON.stringify(row) }];
     });
     const id = crypto().randomUUID();
     if (changes.length === 0 || (await retryWhileAway(() => store.write('keys', changes, id), patience))) return result;

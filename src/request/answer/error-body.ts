@@ -2,13 +2,13 @@
 // failure is logged and the answer has the usual envelope.
 
 import type { ReplyHeaders } from '../../api/controller/reply.ts';
-import { isErrorReply, type Refusal, type ServiceOptions } from '../../api/controller/service.ts';
+import { isErrorReply, type Refusal, type ServiceOptions, type ServiceUser } from '../../api/controller/service.ts';
 import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { HttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
-import { isThenable } from '../../base/values.ts';
+import { isErrorStatus, isThenable } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
 
 export interface ErrorBody {
@@ -47,15 +47,29 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
   };
 }
 
-function refusalOf(error: HttpError, requestId: string, exchange: Exchange | undefined, thrown: unknown): Refusal {
+function refusalOf(
+  error: HttpError,
+  requestId: string,
+  exchange: Exchange | undefined,
+  thrown: unknown,
+): Refusal<ServiceUser> {
   const { status, code, message, details } = error;
   const errors = details !== undefined && { errors: details };
   const refusal = { status, code, message, requestId, ...errors, ...(exchange && requestFactsOf(exchange)) };
-  // `cause` is not enumerable, so JSON.stringify(refusal) does not send it.
-  return Object.defineProperty(refusal, 'cause', { value: thrown });
+  // Fields that are not enumerable are not sent by JSON.stringify(refusal).
+  return Object.defineProperties(refusal, {
+    cause: { value: thrown },
+    request: { value: exchange?.request },
+    user: { value: exchange?.caller.user },
+  });
 }
 
-function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Partial<Refusal> {
+function requestFactsOf({
+  groupInUrl,
+  operation,
+  request,
+  verb,
+}: Exchange): Pick<Refusal, 'page' | 'method' | 'path' | 'verb'> {
   return {
     ...(groupInUrl !== '' && { page: groupInUrl }),
     ...(operation !== '' && { method: operation }),
@@ -72,7 +86,7 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   }
   const reply = isErrorReply(result) ? result : undefined;
   const status = reply?.status ?? usualStatus;
-  if (!Number.isInteger(status) || status < 400 || status > 599) throw new TypeError(`the status is ${status}`);
+  if (!isErrorStatus(status)) throw new TypeError(`the status is ${status}`);
   const body = reply === undefined ? result : reply.body;
   if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');
   const replyHeaders = Object.entries(reply?.headers ?? {});

@@ -6,6 +6,7 @@ import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { type HttpError, isHttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
+import { isErrorStatus } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { failEvent } from '../request-event.ts';
 import { stepOf } from '../step-name.ts';
@@ -86,7 +87,7 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
   if (!isHttpError(thrown)) return false;
   const { status, code, message } = thrown;
   if (typeof code !== 'string' || typeof message !== 'string') return false;
-  return Number.isInteger(status) && status >= 400 && status <= 599;
+  return isErrorStatus(status);
 }
 
 /** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */

@@ -5,6 +5,7 @@ import { type EventStream, isEventStream } from '../../api/controller/event-stre
 import { isReply, type ReplyHeaders } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
+import { isReplyStatus } from '../../base/values.ts';
 import type { ByteSource } from './byte-stream.ts';
 import type { Validators } from './conditional.ts';
 import { adviseInstead, encodeResult, isBlob, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
@@ -51,7 +52,7 @@ function convertReply(
   contentType: string | undefined,
 ): Answer {
   // The Reply can come from another version of Gatefold, or from code that imitates one. So its fields are checked.
-  if (!Number.isInteger(status) || status < 200 || status > 399)
+  if (!isReplyStatus(status))
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Object.entries() would read a Headers object or a Map as empty, and an array as headers named 0, 1, 2.
   const headers: unknown = replyHeaders ?? {};

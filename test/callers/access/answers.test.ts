@@ -38,7 +38,9 @@ export default class XController {
   static operations = { 'GET user': { access: 'user' } };
   'GET'() { return { ok: true }; }
   'GET user'() { return {}; }
-  'GET fails/{code}'(_: undefined, { path }: any) { throw new HttpError(400, path.code, 'It fails', { headers: { Allow: 'GET' } }); }
+  'GET fails/{code}'(_: undefined, { path }: any) {
+    throw new HttpError(400, path.code, 'It fails', { headers: { Allow: 'GET' } });
+  }
   'GET cookies'() { throw new HttpError(400, 'COOKIES', 'It fails', { headers: { 'set-cookie': 'c=3', Link: '<b>' } }); }
   'GET away'() { throw Object.assign(new Error('no database'), { code: 'ECONNREFUSED' }); }
   'GET reply'() { return new Reply(200, { a: 1 }, { 'X-Total': '7', 'Content-Security-Policy': 'own', Vary: 'Accept' }); }

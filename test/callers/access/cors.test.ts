@@ -12,65 +12,30 @@ import { type Credentials, createCredentials } from '../../../src/callers/creden
 import { launchChromium, noChromium } from '../../support/chromium.ts';
 import { type Service, startService } from '../../support/service.ts';
 
-interface Row {
-  readonly name: string;
-  readonly path: string;
-  readonly init?: { readonly method?: string; readonly body?: string; readonly headers?: Record<string, string> };
-  readonly status: number;
-}
+type Init = { readonly method?: string; readonly body?: string; readonly headers?: Record<string, string> };
 
-const JSON_TYPE = { 'Content-Type': 'application/json' };
-const ROWS: Row[] = [
-  { name: 'a simple GET', path: '/api/test', status: 200 },
-  {
-    name: 'a simple POST of a form',
-    path: '/api/test',
-    init: { method: 'POST', body: 'a=1', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } },
-    status: 200,
-  },
-  {
-    name: 'a simple POST of text',
-    path: '/api/test',
-    init: { method: 'POST', body: 'a', headers: { 'Content-Type': 'text/plain' } },
-    status: 200,
-  },
-  { name: 'HEAD', path: '/api/test', init: { method: 'HEAD' }, status: 200 },
-  {
-    name: 'a preflighted POST of JSON',
-    path: '/api/test',
-    init: { method: 'POST', body: '{}', headers: JSON_TYPE },
-    status: 200,
-  },
-  {
-    name: 'a preflighted PUT',
-    path: '/api/test',
-    init: { method: 'PUT', body: '{}', headers: JSON_TYPE },
-    status: 200,
-  },
-  { name: 'a preflighted PATCH', path: '/api/test/updated', init: { method: 'PATCH' }, status: 200 },
-  { name: 'a preflighted DELETE', path: '/api/test', init: { method: 'DELETE' }, status: 200 },
-  {
-    name: 'a GET with custom headers',
-    path: '/api/test',
-    init: { headers: { 'X-Request-Id': 'page-1', 'X-Anything': '1' } },
-    status: 200,
-  },
-  {
-    name: 'a GET with Authorization',
-    path: '/api/test',
-    init: { headers: { Authorization: 'Bearer foreign' } },
-    status: 200,
-  },
-  { name: 'a 400', path: '/api/test', init: { method: 'POST', body: '{', headers: JSON_TYPE }, status: 400 },
-  { name: 'a 401', path: '/api/test', init: { headers: { Authorization: 'Bearer gfk_revoked' } }, status: 401 },
-  { name: 'a 404', path: '/api/absent', status: 404 },
-  {
-    name: 'a 413',
-    path: '/api/test',
-    init: { method: 'POST', body: `"${'a'.repeat(2000)}"`, headers: JSON_TYPE },
-    status: 413,
-  },
-  { name: 'a 500', path: '/api/test', init: { method: 'PATCH' }, status: 500 },
+const sent = (method: string, type: string, body: string): Init => ({
+  method,
+  body,
+  headers: { 'Content-Type': type },
+});
+const JSON_TYPE = 'application/json';
+const ROWS: readonly (readonly [name: string, status: number, path: string, init?: Init])[] = [
+  ['a simple GET', 200, '/api/test'],
+  ['a simple POST of a form', 200, '/api/test', sent('POST', 'application/x-www-form-urlencoded', 'a=1')],
+  ['a simple POST of text', 200, '/api/test', sent('POST', 'text/plain', 'a')],
+  ['HEAD', 200, '/api/test', { method: 'HEAD' }],
+  ['a preflighted POST of JSON', 200, '/api/test', sent('POST', JSON_TYPE, '{}')],
+  ['a preflighted PUT', 200, '/api/test', sent('PUT', JSON_TYPE, '{}')],
+  ['a preflighted PATCH', 200, '/api/test/updated', { method: 'PATCH' }],
+  ['a preflighted DELETE', 200, '/api/test', { method: 'DELETE' }],
+  ['a GET with custom headers', 200, '/api/test', { headers: { 'X-Request-Id': 'page-1', 'X-Anything': '1' } }],
+  ['a GET with Authorization', 200, '/api/test', { headers: { Authorization: 'Bearer foreign' } }],
+  ['a 400', 400, '/api/test', sent('POST', JSON_TYPE, '{')],
+  ['a 401', 401, '/api/test', { headers: { Authorization: 'Bearer gfk_revoked' } }],
+  ['a 404', 404, '/api/absent'],
+  ['a 413', 413, '/api/test', sent('POST', JSON_TYPE, `"${'a'.repeat(2000)}"`)],
+  ['a 500', 500, '/api/test', { method: 'PATCH' }],
 ];
 
 describe('a page of another origin can read', { skip: noChromium }, () => {
@@ -107,7 +72,7 @@ describe('a page of another origin can read', { skip: noChromium }, () => {
     rmSync(data, { recursive: true, force: true });
   });
 
-  for (const { name, path, init = {}, status } of ROWS) {
+  for (const [name, status, path, init = {}] of ROWS) {
     test(name, async () => {
       const answer = await page.evaluate(
         async ([url, options]) => {

@@ -171,23 +171,23 @@ describe('the definition of a service', () => {
   }
 });
 
+/** Writes an operation whose params have this user. */
+const withUser = (user: string, id = 'user.id') =>
+  `index(_: undefined, { user }: ControllerParams<{ ${user} }>) { return { id: ${id} }; }`;
+
 const refusedGroups: readonly (readonly [service: string, controller: string, error: RegExp])[] = [
   ['', "static operations = { index: { access: 'user' } }; index() { return {}; }", /no service file has authenticate/],
   [
     'authenticate: () => undefined',
-    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
+    withUser('user: { id: string }'),
     /have a user that is always there: write access: 'user', or user\?:/,
   ],
   [
     'authenticate: () => undefined',
-    'index(_: undefined, { user }: ControllerParams<{ user: import("pg").PoolClient }>) { return { user }; }',
+    withUser('user: import("pg").PoolClient', 'user'),
     /have a user that is always there/,
   ],
-  [
-    '',
-    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
-    /have a user that is always there/,
-  ],
+  ['', withUser('user: { id: string }'), /have a user that is always there/],
   ["unchecked: 'refuse'", "'POST'(data: any) { return {}; }", /nothing checks its data/],
   ["unchecked: 'refuse'", 'publish(data: unknown) { return {}; }', /nothing checks its data/],
   ["unchecked: 'refuse'", "'POST'(data: any = {}) { return data; }", /nothing checks its data/],
@@ -205,18 +205,9 @@ const acceptedGroups: readonly (readonly [service: string, controller: string])[
     '',
     'index(_: undefined, params: { user: import("pg").PoolClient; page: string }) { return { page: params.page }; }',
   ],
-  [
-    'authenticate: () => undefined',
-    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } | undefined }>) { return { id: user?.id ?? 0 }; }',
-  ],
-  [
-    'authenticate: () => undefined',
-    'index(_: undefined, { user }: ControllerParams<{ user?: { id: string } }>) { return { user: user?.id ?? null }; }',
-  ],
-  [
-    "authenticate: () => undefined, access: 'user'",
-    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
-  ],
+  ['authenticate: () => undefined', withUser('user: { id: string } | undefined', 'user?.id ?? 0')],
+  ['authenticate: () => undefined', withUser('user?: { id: string }', 'user?.id ?? null')],
+  ["authenticate: () => undefined, access: 'user'", withUser('user: { id: string }')],
   [
     "unchecked: 'refuse'",
     'static operations = { publish: { unchecked: true } }; publish(data: unknown) { return {}; } index() { return {}; }',

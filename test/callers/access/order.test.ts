@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { makeApplication } from '../../support/caller-table.ts';
-import { GATEFOLD, type Service, startService } from '../../support/service.ts';
+import { GATEFOLD, onUncaught, type Service, startService } from '../../support/service.ts';
 
 const SERVICE_FILE = `
 import { defineService, HttpError } from '${GATEFOLD}';
@@ -316,14 +316,7 @@ describe('a server with a service file', () => {
   });
 
   it('answers 500 when authenticate throws in a callback', async (t) => {
-    // The worker has such a listener (live/worker/life.ts). The test runner has one, too, which would fail the test.
-    const others = process.rawListeners('uncaughtException');
-    process.removeAllListeners('uncaughtException');
-    process.on('uncaughtException', service.app.failCurrentRequest);
-    (t as TestContext).after(() => {
-      process.removeAllListeners('uncaughtException');
-      for (const listener of others) process.on('uncaughtException', listener as (error: Error) => void);
-    });
+    onUncaught(t as TestContext, service.app.failCurrentRequest);
     const response = await fetch(`${service.url}/api/note/7`, {
       headers: { authorization: 'Token stray' },
       signal: AbortSignal.timeout(5000),

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { identifyCaller } from '../../../src/callers/credentials/identify.ts';
 import { createSessionToken, deriveSessionKey } from '../../../src/callers/credentials/session.ts';
-import { type CredentialTable, findByOwner, parseTable } from '../../../src/callers/credentials/table/table.ts';
+import { type CredentialTable, parseTable } from '../../../src/callers/credentials/table/table.ts';
 import { generateToken, hashSecret } from '../../../src/callers/credentials/token.ts';
 import { makeRow, tableText } from '../../support/credentials-bench.ts';
 import { startService } from '../../support/service.ts';
@@ -336,7 +336,10 @@ test('parseTable quarantines a row without a valid id, and reports its name or n
     table.quarantined.map((row) => row.name),
     bad.map(([, name]) => name),
   );
-  assert.deepEqual([...table.rows.keys()], [good.id]);
+  assert.deepEqual(
+    Array.from(table.rows.values(), ({ id }) => id),
+    [good.id],
+  );
 });
 
 test('parseTable quarantines all rows whose id is repeated', () => {
@@ -379,15 +382,15 @@ test('parseTable compiles the application, the handler and the methods of a row'
   assert.deepEqual([bare?.handler, bare?.methods, bare?.application], ['Sdk', undefined, { id: plain.id, name: 'n' }]);
 });
 
-test('findByOwner returns rows by issuer and subject together, in the order of the file', () => {
+test('ownedBy returns rows by issuer and subject together, in the order of the file', () => {
   const owned = (issuer: string, subject: string) => makeRow({ owner: { issuer, subject } });
   const [a, b, c, d] = [owned('i', 's'), owned('i', 't'), owned('j', 's'), owned('i', 's')] as const;
   const table = parseTable(tableText(a.row, b.row, c.row, makeRow().row, d.row));
   assert.deepEqual(
-    findByOwner(table, { issuer: 'i', subject: 's' }).map((row) => row.id),
+    table.rows.ownedBy({ issuer: 'i', subject: 's' }).map((row) => row.id),
     [a.id, d.id],
   );
-  assert.deepEqual(findByOwner(table, { issuer: 'i', subject: 'none' }), []);
+  assert.deepEqual(table.rows.ownedBy({ issuer: 'i', subject: 'none' }), []);
 });
 
 test('identifyCaller accepts a rotated secret until its overlap ends', () => {

@@ -2,8 +2,8 @@
 // simulated clock.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { createBoundedMap } from '../../../src/base/bounded-map.ts';
 import { parseRate, type Rate } from '../../../src/base/rate.ts';
-import { createBoundedMap } from '../../../src/callers/limits/bounded-map.ts';
 import { callerKey, fullBucket, refill } from '../../../src/callers/limits/bucket.ts';
 import { createLedger } from '../../../src/callers/limits/ledger.ts';
 import {

@@ -32,6 +32,14 @@ describe('takeSnapshot', () => {
     assert.doesNotMatch(names, /data\.db|node_modules|\.git/);
   });
 
+  it('contains the code files of 16 levels of subfolders', (test) => {
+    const [last, beyond] = [`${'a/'.repeat(16)}last.js`, `${'a/'.repeat(17)}beyond.js`];
+    const dir = createFolder(test, { [last]: '', [beyond]: '' });
+    const names = [...(takeSnapshot({ dir, paths: [], wholeTree: true })?.keys() ?? [])].join('\n');
+    assert.ok(names.includes(last));
+    assert.ok(!names.includes(beyond));
+  });
+
   it('firstDifference returns the key that changed, and a new key only with `exact`', () => {
     const before = new Map([['file:/a', '1']]);
     assert.equal(firstDifference(before, new Map([['file:/a', '2']]), false), 'file:/a');

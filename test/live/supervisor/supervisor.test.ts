@@ -1,7 +1,6 @@
 // Tests the decisions of the supervisor with fake parts: no process is started, and the test controls the clock.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { FileSelection, ListenOutcome } from '../../../src/live/supervisor/workers/worker-handle.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
@@ -57,20 +56,6 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
     await service.pass(600_000);
     assert.equal(service.logged('generation-serving').length, 2, 'a generation that serves is not retried');
-  });
-
-  it('skips the file that ends its process, and serves the others', async (test) => {
-    const service = createFakeService(test, { groups: ['G0', 'G1', 'G2', 'G3'] });
-    service.made.load = (order) =>
-      order.skip.has('G3Controller.js')
-        ? loaded(order)
-        : { kind: 'ended', file: 'G3Controller.js', reason: 'exit code 1' };
-    await service.supervisor.start();
-    assert.equal(service.supervisor.status().generation, 1);
-    assert.deepEqual(
-      service.logged('group-not-loadable').map(({ file, error }) => [file, error]),
-      [['G3Controller.js', 'exit code 1']],
-    );
   });
 
   it('without a worker that starts is rejected, with the error in the log and the status', async (test) => {
@@ -160,20 +145,6 @@ describe('a generation', () => {
     assert.ok(others.some((message) => message.kind === 'generation' && message.state === 'rejected'));
     service.events().requested(worker, 'New');
     assert.deepEqual(worker.sent, [{ kind: 'withheld', group: 'New', answer: 'changed' }]);
-  });
-
-  it('retries a failed load in a new worker when another worker succeeded', async (test) => {
-    const service = await started(test);
-    service.made.load = (order, worker) =>
-      loaded(order, worker.pid === 4 ? { 'AController.js': 'database is locked' } : {});
-    service.change('AController.js');
-    await service.settled();
-    assert.deepEqual(service.story, ['quit 4', 'drain 1', 'drain 2']);
-    assert.deepEqual(
-      service.serving().map(({ pid }) => pid),
-      [3, 5],
-    );
-    assert.equal(service.logged('generation-rejected').length, 0);
   });
 
   it('skips a file that hung in the last generation', async (test) => {
@@ -269,26 +240,6 @@ describe('a generation', () => {
 });
 
 describe('a replacement', () => {
-  it('serves instead of a worker that died or is faulty', async (test) => {
-    const service = await started(test);
-    const [first, second] = service.workers as [FakeWorker, FakeWorker];
-    service.die(first);
-    await service.settled();
-    assert.deepEqual(
-      service.serving().map(({ pid }) => pid),
-      [2, 3],
-    );
-    second.isFaulty = true;
-    service.events().faulty(second);
-    await service.settled();
-    assert.deepEqual(service.story, ['drain 2']);
-    assert.deepEqual(
-      service.serving().map(({ pid }) => pid),
-      [3, 4],
-    );
-    assert.equal(service.supervisor.status().workersReplaced, 2);
-  });
-
   it('loads only the groups that serve, and skips the files that ended a worker', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B', 'C'] });
     const orders: (readonly [files: readonly string[], skip: readonly string[]])[] = [];
@@ -305,17 +256,6 @@ describe('a replacement', () => {
     assert.equal(service.logged('worker-replaced').length, 1);
   });
 
-  it('that loaded other code is rejected, and a new generation starts', async (test) => {
-    const service = await started(test);
-    service.made.agrees = false;
-    service.die(service.workers[0] as FakeWorker);
-    await service.settled();
-    assert.equal(service.logged('worker-replaced').length, 0);
-    assert.equal(service.logged('replacement-rejected').length, 1);
-    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'the folder has changed');
-    assert.ok(service.story.includes('quit 3'));
-  });
-
   it('that cannot load a serving group is rejected and retried later', async (test) => {
     const service = await started(test);
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
@@ -329,19 +269,6 @@ describe('a replacement', () => {
     await service.pass(10_000);
     assert.equal(service.serving().length, 2);
     assert.equal(service.logged('worker-replaced').length, 1);
-  });
-
-  it('serves without a group that never loaded and has left the folder', async (test) => {
-    const service = createFakeService(test, { groups: ['A', 'B'] });
-    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
-    await service.supervisor.start();
-    rmSync(join(service.dir, 'BController.js'));
-    service.made.load = (order) => loaded({ ...order, files: order.files.filter((file) => file !== 'BController.js') });
-    service.die(service.workers[0] as FakeWorker);
-    await service.settled();
-    assert.equal(service.logged('replacement-rejected').length, 0);
-    assert.equal(service.logged('worker-replaced').length, 1);
-    assert.equal(service.serving().length, 2);
   });
 
   const FAILURES: readonly (readonly [name: string, fail: (made: FakeService['made']) => void, error: string])[] = [
@@ -373,21 +300,6 @@ describe('a replacement', () => {
         [2],
       );
     });
-
-  it('is not started after a rejected generation; without a worker the service serves the groups that load', async (test) => {
-    const service = await started(test, { groups: ['A', 'B'] });
-    service.made.load = (order) => loaded(order, { 'AController.js': 'broken' });
-    service.change('AController.js');
-    await service.settled();
-    const made = service.workers.length;
-    service.die(service.workers[0] as FakeWorker);
-    await service.pass(1000);
-    assert.equal(service.workers.length, made);
-    service.die(service.workers[1] as FakeWorker);
-    await service.settled();
-    assert.deepEqual(service.logged('generation-degraded').at(-1)?.groups, ['A']);
-    assert.equal(service.serving().length, 2);
-  });
 
   it('starts after growing pauses when workers die repeatedly', async (test) => {
     const service = await started(test, { workers: 1 });
@@ -427,14 +339,6 @@ describe('a file that has not loaded', () => {
     await service.pass(1);
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
     assert.deepEqual(service.supervisor.status().notLoadable, []);
-  });
-
-  it('does not serve when a group that serves fails in its trial', async (test) => {
-    const service = await startedWithoutB(test);
-    service.made.load = (order) => loaded(order, { 'AController.js': 'locked' });
-    await service.pass(5000);
-    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
-    assert.equal(service.supervisor.status().rejected, undefined);
   });
 
   const INTERRUPTIONS: readonly (readonly [what: string, interrupt: (service: FakeService) => void])[] = [

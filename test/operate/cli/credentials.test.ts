@@ -360,6 +360,8 @@ test('a wrong call exits with 2, prints one line on standard error and writes no
     ['revoke', /missing ID/],
     ['revoke a --undo', /--undo needs --here/],
     ['revoke a --here', /--here is for machines that share a store/],
+    ['prune', /--revoked-before is missing/],
+    ['prune --revoked-before 2030-01-01', /--revoked-before: "2030-01-01" is not a time in the past/],
     ['list all', /too many arguments/],
     ['check', /there is no token on standard input/, '\n'],
     ['check', /standard input is too long to be a token/, 'x'.repeat(70_000)],
@@ -405,13 +407,34 @@ test('a refused call exits with 1, prints one line on standard error and keeps t
   assert.match((await run('check', { stdin: 'gfs_a' })).err, /Cannot use \S+session\.key: it has 4 characters/);
 });
 
+test('prune removes rows that were revoked long ago, and no row whose token could then be accepted', async (t) => {
+  const { folder, table, run } = bench(t);
+  const [old, recent, live, twin, other] = Array.from({ length: 5 }, () => makeRow());
+  const revoked = (time: string, row = {}) => ({ ...row, revoked_at: time });
+  const literal = { id: 'literal', name: 'literal', authorization: 'Basic eA==' };
+  const kept = [
+    revoked('2026-08-24', recent?.row),
+    live?.row,
+    revoked('2020-01-01', twin?.row),
+    twin?.row,
+    revoked('2020-01-01', literal),
+    revoked('long ago', other?.row),
+  ];
+  writeTable(folder, revoked('2026-08-22', old?.row), ...kept);
+  const { code, json } = await run('prune --revoked-before 90d --json');
+  assert.deepEqual([code, json], [0, { removed: 1, revoked_before: '2026-08-23T12:00:00.000Z' }]);
+  assert.deepEqual(table(), kept);
+  assert.equal((await run('prune --revoked-before 2026-08-25 --json')).json.removed, 1);
+  assert.deepEqual(table(), kept.slice(1));
+});
+
 test("without STORE, a store's copy is read with a warning, and no command changes it", async (t) => {
   const { folder, run } = bench(t);
   const row = makeRow();
   const path = join(folder, 'production.json');
   const text = JSON.stringify({ store: { version: 'a/b/1' }, production: [row.row] });
   writeFileSync(path, text);
-  for (const words of ['issue --name n', `rotate ${row.id}`, `revoke ${row.id}`]) {
+  for (const words of ['issue --name n', `rotate ${row.id}`, `revoke ${row.id}`, 'prune --revoked-before 90d']) {
     const { code, out, err } = await run(words);
     assert.deepEqual([code, out], [1, ''], words);
     assert.match(
@@ -538,7 +561,7 @@ test('the shell examples of docs/CREDENTIALS.md run in their order', async (t) =
   const examples = [...text.matchAll(/```sh\n([\s\S]*?)```/g)]
     .map((match) => match[1] as string)
     .filter((example) => !example.startsWith('curl'));
-  assert.equal(examples.length, 5);
+  assert.equal(examples.length, 6);
   const row = makeRow({ name: 'the one of $ID and $TOKEN' });
   writeTable(data, row.row);
   const env = { PATH: `${bin}:/usr/bin:/bin`, DATA_DIR: data, ID: row.id, TOKEN: row.token };
@@ -555,6 +578,7 @@ test('the shell examples of docs/CREDENTIALS.md run in their order', async (t) =
     /^live: {5}yes/m,
     /^Rotated /m,
     /^Revoked /m,
+    /^Removed 0 rows/m,
   ]) {
     assert.match(output, sign);
   }

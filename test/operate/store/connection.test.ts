@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { loadPostgres, openConnection } from '../../../src/operate/store/connection.ts';
 import { StoreAway } from '../../../src/operate/store/store.ts';
-import { addressOf, load } from '../../support/store-bench.ts';
+import { addressOf, load, noPostgres, openStore, startOwnStore } from '../../support/store-bench.ts';
+import { until } from '../../support/store-machines.ts';
 
 it('loadPostgres reports why the package postgres cannot be loaded', async (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-package-'));
@@ -34,4 +35,24 @@ it('openConnection fails after its timeout when the server accepts the connectio
   const [target] = address.hosts;
   const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
   await assert.rejects(openConnection(options), /^Error: 127\.0\.0\.1:\d+ has not answered in time$/);
+});
+
+it("openConnection adds the server's own message to the refusal of a user", { skip: noPostgres }, async (test) => {
+  const { store, url } = await startOwnStore(test);
+  const [file] = await store.query("select current_setting('hba_file') as path");
+  writeFileSync(String(file?.path), 'host all other 127.0.0.1/32 trust\n');
+  await store.query('select pg_reload_conf()');
+  // The server reads the file a moment after the answer.
+  const isRefused = () =>
+    openStore(test, url)
+      .read('keys')
+      .then(
+        () => false,
+        () => true,
+      );
+  await until('the user is refused', isRefused);
+  await assert.rejects(
+    openStore(test, url).read('keys'),
+    /: it refuses the user: no pg_hba\.conf entry for host .*no encryption/,
+  );
 });

@@ -1,16 +1,20 @@
 // The store-host of a machine, in this process, on a real PostgreSQL.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import postgresPackage from 'postgres';
 import { parseSettings } from '../../../src/base/config.ts';
-import { createRow } from '../../../src/callers/credentials/write/changes.ts';
+import { MAX_BYTES, readTable } from '../../../src/callers/credentials/table/live-table.ts';
+import { createRow, revokeRow } from '../../../src/callers/credentials/write/changes.ts';
 import { type HostOptions, startHost } from '../../../src/operate/store/host.ts';
 import type { Answer, FromHost, HostState, Request } from '../../../src/operate/store/messages.ts';
 import { createSeal } from '../../../src/operate/store/seal.ts';
 import { SESSION_KEY } from '../../../src/operate/store/session-key.ts';
-import { noPostgres, startStore } from '../../support/store-bench.ts';
+import { updateRows } from '../../../src/operate/store/update.ts';
+import { noPgBouncer, startPgBouncer } from '../../support/pgbouncer.ts';
+import { noPostgres, openStore, startStore } from '../../support/store-bench.ts';
 import { until } from '../../support/store-machines.ts';
 
 const OWNER = { issuer: 'https://issuer.example', subject: 'somebody' };
@@ -134,6 +138,155 @@ describe('a store-host', { skip: noPostgres }, () => {
       again.events.includes('store-revocation-restored'),
     );
   });
+
+  for (const mode of ['transaction', 'session'] as const)
+    it(`works through PgBouncer in ${mode} mode`, { skip: noPgBouncer }, async (test) => {
+      const { url, store } = await startStore(test);
+      const clients = 6;
+      // In transaction mode, all clients share two connections. In session mode, each needs its own.
+      const pooler = await startPgBouncer(test, url, mode, mode === 'transaction' ? 2 : clients);
+      const hosts = [await openHost(test, pooler), await openHost(test, pooler)];
+      const stores = Array.from({ length: clients - hosts.length }, () => openStore(test, pooler));
+      const work = stores.map(async (each, index) => {
+        for (let round = 0; round < 60; round++) {
+          const { version } = await each.read('keys', [`${round} ${index - 1}`]);
+          const change = { name: `${round} ${index}`, expectedVersion: '', value: '{}' };
+          assert.ok(await each.write('keys', [change], `${round} ${index}`));
+          assert.ok((await each.since('keys', version))?.changes.some(([name]) => name === change.name));
+          await each.spend([[`a ${index}`, 1, 10, 3600, 10]]);
+          await each.reportMachine();
+        }
+      });
+      for (const [index, host] of hosts.entries())
+        assert.equal((await host.call(register(`of ${index}`))).error, undefined);
+      await Promise.all(work);
+      for (const host of hosts) {
+        await host.call({ kind: 'look' });
+        assert.equal(readTable(join(host.data, 'production.json')).rows.size, hosts.length);
+        assert.ok(!host.events.includes('store-away') && !host.events.includes('store-refused'), String(host.events));
+      }
+      assert.equal((await store.read('keys')).entries.size, hosts.length + stores.length * 60);
+    });
+
+  it('keeps the id of the machine and the number of machines over a restart', async (test) => {
+    const { url, store } = await startStore(test);
+    const first = await openHost(test, url);
+    const other = await openHost(test, url);
+    await until('both machines are counted', () => first.state().machines === 2 || other.state().machines === 2);
+    const counted = first.state().machines === 2 ? first : other;
+    await counted.close();
+    const idsOf = async () => (await store.query('select id from gatefold.machine order by id')).map(({ id }) => id);
+    const ids = await idsOf();
+    await store.query('alter table gatefold.head rename to away');
+    const again = await openHost(test, url, { data: counted.data });
+    assert.equal(again.state().machines, 2);
+    await until('the store is away', () => again.events.includes('store-away'));
+    assert.equal(again.state().machines, 2);
+    await store.query('alter table gatefold.away rename to head');
+    await again.call({ kind: 'look' });
+    await until('the machine has reported again', async () => again.state().machines === 2);
+    assert.deepEqual(await idsOf(), ids);
+    // A copy of the data folder on another machine must not count as the same machine.
+    const proof = join(counted.data, '.store-proof');
+    writeFileSync(proof, readFileSync(proof, 'utf8').replace(hostname(), 'another'));
+    await again.close();
+    await openHost(test, url, { data: counted.data });
+    await until('a new machine has reported', async () => (await idsOf()).length === 3);
+  });
+
+  it('reports a clock that is more than 5 s off', async (test) => {
+    const { url } = await startStore(test);
+    const { now } = Date;
+    test.mock.method(Date, 'now', () => now() - 60_000);
+    const host = await openHost(test, url);
+    await until('the difference is known', () => Math.round(host.state().secondsAhead) === 60);
+    assert.ok(host.events.includes('store-clock-differs'));
+    test.mock.restoreAll();
+    const other = await openHost(test, url);
+    await until('the difference is known', () => other.events.includes('store-back') || other.state().machines === 2);
+    assert.ok(!other.events.includes('store-clock-differs'));
+  });
+
+  it('reads all rows after a query for changes that timed out', async (test) => {
+    const { url, store } = await startStore(test);
+    const host = await openHost(test, url);
+    await host.call(register('first'));
+    const reads = host.state().fullReads;
+    const locker = postgresPackage(url, { max: 1, onnotice() {} });
+    test.after(() => locker.end({ timeout: 0 }));
+    await locker.unsafe('begin; lock table gatefold.entry in access exclusive mode');
+    await until('the query has timed out', () => host.events.includes('store-away'));
+    await locker.unsafe('commit');
+    await until('the store is back', () => host.events.includes('store-back'));
+    assert.equal(host.state().fullReads, reads + 1);
+    assert.deepEqual(
+      host.events.filter((event) => ['store-history-changed', 'store-rows-missing'].includes(event)),
+      [],
+    );
+    await store.read('keys');
+  });
+
+  it('quarantines a value that is no row by name, keeps other rows live, and starts with it', async (test) => {
+    const { url, store } = await startStore(test);
+    const values: Record<string, string> = {
+      text: 'oops',
+      empty: '',
+      torn: '{"id":"x"',
+      two: '{},{}',
+      closing: '{}],"production":[{}',
+      large: JSON.stringify({ id: 'large', note: 'x'.repeat(70_000_000) }),
+      deep: `{"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
+    };
+    const first = await openHost(test, url);
+    const row = newRow('good');
+    await first.call(register('good', row));
+    for (const [name, value] of Object.entries(values))
+      await store.query(
+        `with h as (update gatefold.head set v = v + 1 where space = 'keys' returning v)
+          insert into gatefold.entry select 'keys', '${name}', v, 0, v, '${value}', 'x' from h`,
+        60_000,
+      );
+    const hosts = [first, await openHost(test, url, { data: first.data }), await openHost(test, url)];
+    await updateRows(store, [row.id], (table) => revokeRow(table, row.id, Date.now()));
+    for (const host of hosts) {
+      await host.call({ kind: 'look' });
+      assert.ok(host.rows().get(row.id)?.revoked_at);
+      const { rows, quarantined } = readTable(join(host.data, 'production.json'));
+      assert.deepEqual(
+        [...rows.values()].map(({ id }) => id),
+        [row.id],
+      );
+      assert.deepEqual(
+        quarantined.map(({ id, reason }) => [id, reason.startsWith('its value in the store is not JSON')]),
+        Object.keys(values).map((name) => [name, true]),
+      );
+    }
+    // A revocation mends such a row: it is a row again, and revoked.
+    await updateRows(store, ['torn'], (table) => revokeRow(table, 'torn', Date.now()));
+    assert.match(String((await store.read('keys', ['torn'])).entries.get('torn')?.value), /"revoked_at"/);
+  });
+
+  for (const [name, damage] of Object.entries({
+    'too large': (path: string) => truncateSync(path, MAX_BYTES + 1),
+    torn: (path: string) => truncateSync(path, 40),
+    empty: (path: string) => truncateSync(path, 0),
+  }))
+    it(`makes a copy that is ${name} again at the start, and keeps the old file`, async (test) => {
+      const { url } = await startStore(test);
+      const first = await openHost(test, url);
+      const row = newRow('good');
+      await first.call(register('good', row));
+      await first.close();
+      damage(join(first.data, 'production.json'));
+      // A torn copy is known by its beginning, too: a backup can lack the file with the proof.
+      if (name === 'torn') rmSync(join(first.data, '.store-proof'));
+      const host = await openHost(test, url, { data: first.data });
+      assert.equal(host.state().hasTable, false);
+      await host.call({ kind: 'look' });
+      assert.ok(host.rows().has(row.id));
+      assert.ok(host.events.includes('store-copy-unreadable'));
+      assert.ok(existsSync(join(first.data, 'production.json.unreadable')));
+    });
 
   it('keeps a lost revocation while the store refuses writes', async (test) => {
     const { url, store } = await startStore(test);

@@ -37,7 +37,7 @@ if (exit !== undefined) process.exit(exit);
 `;
 const STATE: HostState = {
   ...{ awayReason: null, needsOperator: false, hasTable: true, age: 100_000 },
-  ...{ machines: 1, fullReads: 0, missedBells: 0 },
+  ...{ machines: 1, tableBytes: 0, tableLimit: 1, secondsAhead: 0, fullReads: 0, missedBells: 0 },
 };
 
 interface Bench {

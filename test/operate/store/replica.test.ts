@@ -47,7 +47,7 @@ it('the replica writes a revocation on this machine to the file when no row has 
 it('the replica removes a row and its lost revocation when the store removes the row', (test) => {
   const folder = makeFolder(test, REVOKED);
   const replica = openReplica(folder, createMemoryLog().log);
-  replica.replaceAll({ version: 'new/1/1', entries: new Map([['a', { version: '1', value: LIVE }]]) });
+  replica.replaceAll({ version: 'new/1/1', entries: new Map([['a', { version: '1', value: LIVE }]]) }, false);
   assert.deepEqual([...replica.lostRevocations()], [['a', TIME]]);
   replica.apply({ version: 'new/1/2', changes: [['a', undefined]], isComplete: true });
   assert.deepEqual([replica.lostRevocations().size, replica.rows().size], [0, 0]);
@@ -59,4 +59,30 @@ it('the replica has no age until its rows are complete', (test) => {
   assert.equal(replica.age(), null);
   replica.markComplete();
   assert.ok((openReplica(folder, createMemoryLog().log).age() ?? Number.POSITIVE_INFINITY) < 60_000);
+});
+
+it('the replica leaves the newest rows out of a file that would be too large, and keeps revocations live', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const { log, lines } = createMemoryLog();
+  const replica = openReplica(folder, log, 600);
+  const row = (id: string, more = {}) => JSON.stringify({ id, note: 'x'.repeat(100), ...more });
+  const entries = new Map(['a', 'b', 'c', 'd'].map((id) => [id, { version: '1', value: row(id) }]));
+  replica.replaceAll({ version: 'h/1/9', entries }, true);
+  replica.publish();
+  replica.apply({ version: 'h/1/10', changes: [['a', row('a', { revoked_at: TIME })]], isComplete: true });
+  replica.publish();
+  const { production } = JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8'));
+  assert.deepEqual(
+    production.map(({ id, revoked_at }: Record<string, unknown>) => [id, revoked_at]),
+    [
+      ['a', TIME],
+      ['b', undefined],
+      ['c', undefined],
+    ],
+  );
+  const fullLines = lines.filter(({ event }) => event === 'store-table-full');
+  assert.deepEqual(
+    fullLines.map(({ rows_left_out }) => rows_left_out),
+    [1],
+  );
 });

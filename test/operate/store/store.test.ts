@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { readSessionKey } from '../../../src/callers/credentials/session.ts';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
+import type { PostgresStore } from '../../../src/operate/store/postgres.ts';
+import { MAX_CHANGES, SCHEMA_VERSION, SINCE } from '../../../src/operate/store/schema.ts';
 import { createSeal } from '../../../src/operate/store/seal.ts';
 import { syncSessionKey } from '../../../src/operate/store/session-key.ts';
 import { type Change, type Store, StoreAway } from '../../../src/operate/store/store.ts';
@@ -110,6 +112,33 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(seen.at(-1), 100);
   });
 
+  it('refuses a row or a table that is too large, and never a revocation or a removal', async (test) => {
+    const { store: roomy, url } = await startStore(test);
+    const store = openStore(test, url, { maxBytes: 2000 });
+    const large = row('large', { note: 'x'.repeat(70_000) });
+    await assert.rejects(
+      roomy.write('keys', [{ name: 'large', expectedVersion: '', value: large }], 'large'),
+      /^Error: The row large has \d+ bytes, and the limit is 65536$/,
+    );
+    const ids = Array.from({ length: 30 }, (_, index) => `id${index}`);
+    const full = /^Error: The table of the store is full: 2000 bytes\..*prune/;
+    const fill = async () => {
+      for (const id of ids) await store.write('keys', [add(id)], id);
+    };
+    await assert.rejects(fill, full);
+    const { entries } = await store.read('keys');
+    assert.ok(entries.size > 10 && entries.size < 30, `${entries.size} rows`);
+    await assert.rejects(store.write('keys', ids.slice(-5).map(add), 'import'), full);
+    for (const id of entries.keys())
+      await updateRows(store, [id], ({ change }) => change(0, { revoked_at: '2026-01-01T00:00:00.000Z' }));
+    assert.equal((await store.measure()).rows, entries.size);
+    await updateRows(store, undefined, ({ rows, remove }) => {
+      for (const index of rows.keys()) remove(index);
+    });
+    assert.equal((await store.measure()).rows, 0);
+    assert.equal(await store.write('keys', [add('new')], 'new'), true);
+  });
+
   it('returns many changes in pages without losing a change', async (test) => {
     const { store } = await startStore(test);
     const { version } = await store.read('keys');
@@ -161,11 +190,41 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
 
   it('counts the machines that have reported lately', async (test) => {
     const { store, url } = await startStore(test);
-    assert.equal(await store.reportMachine(), 1);
-    assert.equal(await openStore(test, url).reportMachine(), 2);
-    assert.equal(await store.reportMachine(), 2);
+    const count = async (machine: PostgresStore) => (await machine.reportMachine()).machines;
+    assert.equal(await count(store), 1);
+    assert.equal(await count(openStore(test, url)), 2);
+    assert.equal(await count(store), 2);
     await store.query("update gatefold.machine set seen = seen - interval '1 minute'");
-    assert.equal(await store.reportMachine(), 1);
+    assert.equal(await count(store), 1);
+    assert.ok(Math.abs((await store.reportMachine()).secondsAhead) < 60);
+  });
+
+  it('has the version of its schema in a row, and refuses a newer one', async (test) => {
+    const { store } = await startStore(test);
+    const versionRow = async () => (await store.query("select v::int from gatefold.head where space = 'version'"))[0];
+    assert.deepEqual({ ...(await versionRow()) }, { v: SCHEMA_VERSION });
+    await store.query("delete from gatefold.head where space = 'version'");
+    assert.equal((await store.read('keys')).entries.size, 0);
+    await store.query(`insert into gatefold.head (space, v) values ('version', ${SCHEMA_VERSION + 1})`);
+    await assert.rejects(store.read('keys'), /prepared by a newer Gatefold: its schema is 2, and this one knows 1/);
+    await store.init();
+    assert.deepEqual({ ...(await versionRow()) }, { v: SCHEMA_VERSION + 1 });
+  });
+
+  it('reads a page of changes by the index, and sorts no other pending change', async (test) => {
+    const { store } = await startStore(test);
+    await store.query(
+      `insert into gatefold.entry select 'keys', 'id' || n, n, 0, n, '{"id":"id' || n || '"}', 'x'
+        from generate_series(1, 60000) n`,
+      60_000,
+    );
+    await store.query("update gatefold.head set v = 60000 where space = 'keys'");
+    await store.query('analyze gatefold.entry', 60_000);
+    const text = SINCE.replaceAll('$1', "'keys'").replaceAll('$2', "'0'");
+    const plan = await store.query(`explain (analyze, costs off, timing off, summary off) ${text}`, 60_000);
+    const lines = plan.map((line) => String(line['QUERY PLAN']));
+    const rows = lines.map((line) => Number(/actual rows=(\d+)/.exec(line)?.[1] ?? 0));
+    assert.ok(Math.max(...rows) <= MAX_CHANGES, lines.join('\n'));
   });
 
   it('reports why the database cannot be used, and never the password', async (test) => {

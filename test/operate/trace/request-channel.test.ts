@@ -5,7 +5,7 @@ import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { describe, it, type TestContext } from 'node:test';
 import type { BackgroundEvent, RequestEvent } from '../../../src/api/controller/trace.ts';
 import { startCollector } from '../../support/collector.ts';
-import { GATEFOLD, type ServiceOptions, startService } from '../../support/service.ts';
+import { GATEFOLD, onUncaught, type ServiceOptions, startService } from '../../support/service.ts';
 import { startTracer } from '../../support/traced-service.ts';
 import { callTool, startShop } from '../tools/shop.ts';
 
@@ -164,16 +164,9 @@ describe("tracingChannel('gatefold:request')", () => {
     const service = await start(test);
     const thrown: unknown[] = [];
     const count = () => thrown.length;
-    // As a worker does. The runner of the tests has a listener of its own, which would fail this test.
-    const listeners = process.listeners('uncaughtException');
-    process.removeAllListeners('uncaughtException');
-    process.on('uncaughtException', (error) => {
+    onUncaught(test, (error) => {
       thrown.push(error);
       service.app.failCurrentRequest(error);
-    });
-    test.after(() => {
-      process.removeAllListeners('uncaughtException');
-      for (const listener of listeners) process.on('uncaughtException', listener);
     });
     const fail = (phase: string) => {
       throw new Error(phase);
@@ -262,16 +255,10 @@ describe('the call of a tool', () => {
 
 it('an uncaught error has the ids of the request whose operation threw it', async (test) => {
   const service = await start(test, { expectedErrors: ['request-failed'] });
-  const listeners = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
   let ids: unknown;
-  process.on('uncaughtException', (error) => {
+  onUncaught(test, (error) => {
     ids = service.app.currentRequestIds();
     service.app.failCurrentRequest(error);
-  });
-  test.after(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const listener of listeners) process.on('uncaughtException', listener);
   });
   const answer = await service.get('/late', { traceparent: PARENT });
   assert.equal(answer.status, 500);

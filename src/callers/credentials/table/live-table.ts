@@ -11,8 +11,12 @@ import type { Log } from '../../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
 
-/** Some 250,000 rows. Each worker keeps the table in memory. */
-export const MAX_BYTES = 64 * 1024 * 1024;
+/** Some two million rows. Each worker keeps the text in memory. The longest string of Node has 24 bytes less. */
+export const MAX_BYTES = 512 * 1024 * 1024;
+/** Commands and the log warn of a larger table. */
+export const FILLING_BYTES = Math.floor(0.7 * MAX_BYTES);
+export const FILLING_ADVICE =
+  'beyond it no row can be added; remove old rows: gatefold credentials prune --revoked-before 90d';
 /** Milliseconds between two polls. A change is live, and a mistake reported, within a second. */
 const POLL_MS = 250;
 /** Maximum number of quarantined rows with a log line each. One further line has the number of the other rows. */

@@ -11,7 +11,7 @@ export function runAtOnce<T>(work: Sliced<T>): T {
 }
 
 /** The length of a slice in milliseconds. A request that arrives during a slice waits for the end of the slice. */
-const SLICE_MS = 8;
+const SLICE_MS = 4;
 
 export async function runInSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {
   for (;;) {

@@ -2,13 +2,16 @@
 // that it harms no other row. identify.ts checks requests, and whether a row has expired.
 
 import type { CallingApplication } from '../../../api/controller.ts';
+import { repeatedKeys } from '../../../base/json-keys.ts';
 import { groupNameOf } from '../../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../../base/rate.ts';
 import { isObject, isScope } from '../../../base/values.ts';
 import { sha256 } from '../token.ts';
+import { createRowIndex, type IndexedRows } from './indexed-rows.ts';
 import { parseTime } from './instant.ts';
 import { runAtOnce, type Sliced } from './slices.ts';
-import { parseTableText } from './text.ts';
+import { splitTable } from './split.ts';
+import { parseJson } from './text.ts';
 import { findUnreadRestriction, type Meanings } from './unread-fields.ts';
 
 /** A compiled row. Times are Unix milliseconds; `Infinity` is never. */
@@ -42,8 +45,8 @@ export interface QuarantinedRow {
 }
 
 export interface CredentialTable {
-  /** Id → valid row. */
-  readonly rows: ReadonlyMap<string, CredentialRow>;
+  /** Valid rows by id. */
+  readonly rows: IndexedRows<CredentialRow>;
   /**
    * The digest of a literal header value (`literalKey`) → its row. The value of a quarantined row leads to `undefined`:
    * a request with that header value is refused, and not anonymous.
@@ -53,8 +56,6 @@ export interface CredentialTable {
   /** Whether the file is this machine's copy of the rows in a store. */
   readonly isCopy: boolean;
 }
-
-export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [], isCopy: false };
 
 /** The number of rows that are compiled in one step. One row takes a few microseconds. */
 const ROWS_A_STEP = 64;
@@ -70,50 +71,52 @@ export function parseTable(text: string, onRow?: OnRow): CredentialTable {
 export type OnRow = (row: CredentialRow, raw: RawRow) => void;
 
 /**
- * Compiles a table in steps, so that a worker can serve requests between two steps (slices.ts).
+ * Compiles each row of a table once, to check it, and remembers where it is in the text. Pauses after every few rows,
+ * so that a worker can serve requests between two steps (slices.ts).
  *
  * @throws Error with a message of one line, when the bytes are not a table
  */
 export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
-  // In both maps, a quarantined row keeps its key, with the value undefined. At the end, `rows` loses such keys.
-  const rows = new Map<string, CredentialRow | undefined>();
+  const { members, count, rowText } = yield* splitTable(bytes);
+  const sets: SharedSets = new Map();
+  const rows = createRowIndex(count, (index) => compileRow(JSON.parse(rowText(index)), index, sets));
+  // A quarantined row keeps its key, with the value undefined.
   const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: QuarantinedRow[] = [];
-  const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
-  /**
-   * Adds a row to one of the maps. Two rows with the same key are both quarantined: nothing shows which of them is
-   * meant, and one may be revoked.
-   *
-   * @returns the row; undefined when it is quarantined
-   */
-  function claimKey(map: typeof rows, key: string, row: CredentialRow | undefined, field: string) {
-    if (!map.has(key)) {
-      map.set(key, row);
+  // Two rows with the same key are both quarantined: nothing shows which of them is meant, and one may be revoked.
+  function quarantineRepeated({ id, name }: CredentialRow, field: string): void {
+    rows.quarantine(id);
+    quarantined.push({ name: name.slice(0, 100), id, reason: `its ${field} is in the table more than once` });
+  }
+
+  /** @returns the row; undefined when it is quarantined */
+  function claimId(id: string, row: CredentialRow | undefined, index: number): CredentialRow | undefined {
+    if (row !== undefined && !rows.has(id)) {
+      rows.add(row, index);
       return row;
     }
-    for (const duplicate of [map.get(key), row]) {
-      if (duplicate === undefined) continue;
-      const { id, name } = duplicate;
-      rows.set(id, undefined);
-      quarantined.push({ name: name.slice(0, 100), id, reason: `its ${field} is in the table more than once` });
-    }
-    map.set(key, undefined);
+    for (const duplicate of [rows.get(id), row]) if (duplicate !== undefined) quarantineRepeated(duplicate, 'id');
+    rows.quarantine(id);
     return undefined;
   }
 
-  const { members, rows: rawRows, repeatedFields } = parseTableText(bytes);
-  /** The index of a row → a field that the row has twice. The path of the field begins with `production`, index. */
-  const repeatedFieldByRow = new Map(
-    repeatedFields.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
-  );
+  function claimLiteral(key: string, row: CredentialRow | undefined): void {
+    const isRepeated = literals.has(key);
+    for (const duplicate of isRepeated ? [literals.get(key), row] : [])
+      if (duplicate !== undefined) quarantineRepeated(duplicate, '"authorization"');
+    literals.set(key, isRepeated ? undefined : row);
+  }
 
-  function addRow(raw: unknown, index: number): void {
+  function addRow(index: number): void {
+    const text = rowText(index);
+    const raw = parseJson(text, bytes.length);
     let row: CredentialRow | undefined;
     try {
-      if (repeatedFieldByRow.has(index))
-        throw new InvalidRow(`it has the field ${JSON.stringify(repeatedFieldByRow.get(index)?.slice(0, 100))} twice`);
+      const repeated = repeatedKeys(text, raw).at(-1);
+      if (repeated !== undefined)
+        throw new InvalidRow(`it has the field ${JSON.stringify(repeated.key.slice(0, 100))} twice`);
       const compiled = compileRow(raw, index, sets);
       // A revoked row has no rights that an unread field could restrict.
       if (!compiled.revoked) checkUnreadFields(raw as RawRow, meanings);
@@ -125,31 +128,30 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
     }
     if (!isObject(raw)) return;
     const id = row?.id ?? raw.id;
-    if (typeof id === 'string') row = claimKey(rows, id, row, 'id');
-    if (typeof raw.authorization === 'string')
-      claimKey(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
+    if (typeof id === 'string') row = claimId(id, row, index);
+    if (typeof raw.authorization === 'string') claimLiteral(literalKey(Buffer.from(raw.authorization)), row);
     if (row !== undefined) onRow?.(row, raw);
   }
 
-  for (const [index, raw] of rawRows.entries()) {
-    addRow(raw, index);
+  for (let index = 0; index < count; index++) {
+    addRow(index);
     if (index % ROWS_A_STEP === 0) yield;
   }
   // A row that a later row has quarantined can still be in `literals`.
-  for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
-  yield;
-  for (const [id, row] of rows) if (row === undefined) rows.delete(id);
-  return { rows: rows as Map<string, CredentialRow>, literals, quarantined, isCopy: members.store !== undefined };
+  for (const [key, row] of literals)
+    if (row !== undefined && rows.get(row.id) === undefined) literals.set(key, undefined);
+  return { rows, literals, quarantined, isCopy: members.store !== undefined };
 }
 
-/**
- * Finds all rows of an owner, including revoked and expired ones. Scans the whole table, because an index would slow
- * every load. Only sign-in calls this function, after the check of a signature, which costs more than the scan.
- */
-export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
-  return [...table.rows.values()].filter(
-    ({ application: { owner } }) => owner?.subject === subject && owner.issuer === issuer,
-  );
+export const EMPTY_TABLE: CredentialTable = {
+  rows: createRowIndex(0, noRow),
+  literals: new Map(),
+  quarantined: [],
+  isCopy: false,
+};
+
+function noRow(): never {
+  throw new Error('The table has no row');
 }
 
 export type RawRow = Readonly<Record<string, unknown>>;
@@ -167,6 +169,7 @@ export function literalKey(bytes: Buffer): string {
 
 function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
   if (!isObject(raw)) throw new InvalidRow('it is not an object');
+  if (typeof raw.unusable === 'string') throw new InvalidRow(raw.unusable.slice(0, 200));
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);

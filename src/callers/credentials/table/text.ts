@@ -12,9 +12,14 @@ export interface TableText {
 /** @throws Error with a message of one line, which quotes no part of the text, because the text may contain secrets */
 export function parseTableText(bytes: Buffer): TableText {
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
+  return parseMembers(bytes.toString(), bytes.length);
+}
+
+/** @param byteLength the length of the whole text @throws like `parseTableText` */
+export function parseMembers(textWithMark: string, byteLength: number): TableText {
   // Some editors write a byte order mark, which JSON.parse refuses.
-  const text = bytes.toString().replace(/^\uFEFF/, '');
-  const members = parseJson(text, bytes.length);
+  const text = textWithMark.replace(/^\uFEFF/, '');
+  const members = parseJson(text, byteLength) as { readonly production?: unknown } | null;
   const repeatedFields = repeatedKeys(text, members);
   if (repeatedFields.some(({ key, path }) => key === 'production' && path.length === 0))
     throw new Error('it has the list "production" twice');
@@ -29,7 +34,8 @@ export function refuseRepeatedFields([first]: TableText['repeatedFields']): void
   throw new Error(`${path} has the field ${JSON.stringify(first.key.slice(0, 100))} twice; remove one of them`);
 }
 
-function parseJson(text: string, byteLength: number): { readonly production?: unknown } | null {
+/** @param byteLength the length of the whole text, of which `text` may be a part */
+export function parseJson(text: string, byteLength: number): unknown {
   try {
     return JSON.parse(text);
   } catch {

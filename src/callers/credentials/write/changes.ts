@@ -1,6 +1,7 @@
 // Issues, rotates and revokes rows, in the form that they have in the file (table-file.ts). Only the hash of a secret
 // is kept.
 import { isObject } from '../../../base/values.ts';
+import { parseTime } from '../table/instant.ts';
 import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
@@ -94,6 +95,24 @@ export function revokeRow(table: EditableTable, id: string, now: number): { name
   }
   const { name } = table.rows[indexes[0] as number] as RawRow;
   return { name: typeof name === 'string' ? name : id, revokedAt };
+}
+
+/**
+ * Removes rows that were revoked before a time in Unix milliseconds. Some rows must stay, because a request with their
+ * token would otherwise be accepted or anonymous: rows that share an id, and rows with a literal `authorization`.
+ *
+ * @returns how many rows were removed
+ */
+export function pruneRows(table: EditableTable, before: number): number {
+  const counts = new Map<unknown, number>();
+  const isOld = ({ revoked_at: time, authorization }: RawRow) =>
+    typeof time === 'string' && (parseTime(time) ?? before) < before && authorization === undefined;
+  for (const raw of table.rows) if (isObject(raw)) counts.set(raw.id, (counts.get(raw.id) ?? 0) + 1);
+  const indexes = table.rows.flatMap((raw, index) =>
+    isObject(raw) && isOld(raw) && counts.get(raw.id) === 1 ? [index] : [],
+  );
+  for (const index of indexes) table.remove(index);
+  return indexes.length;
 }
 
 function findIndexes(table: EditableTable, id: string): number[] {

@@ -7,6 +7,7 @@ export interface EditableTable {
   append(row: object): void;
   /** Sets fields of the row with this index, which must be an object, and keeps its other fields. */
   change(index: number, fields: Readonly<Record<string, unknown>>): void;
+  remove(index: number): void;
 }
 
 /** Why a copy of a store (a file with the member `store`) is not changed, and what to do. */
@@ -31,21 +32,25 @@ export function editTableText<T>(
   // JSON.parse keeps only the last of two fields with the same name, and so would the new text. A row that is
   // quarantined for a repeated field would become valid.
   refuseRepeatedFields(repeatedFields);
-  const rowList = `[\n${editedRows.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
+  const rowTexts = editedRows.flatMap((row) => (row === undefined ? [] : [JSON.stringify(row)]));
+  const rowList = `[\n${rowTexts.join(',\n')}\n]`;
   const memberTexts = Object.entries(members).map(
     ([key, value]) => `${JSON.stringify(key)}:${value === rows ? rowList : JSON.stringify(value)}`,
   );
   return { text: `{${memberTexts.join(',\n')}}\n`, result };
 }
 
-/** Returns a table, and the list of its rows with all edits. Edited rows keep their index. New rows are at the end. */
+/** Returns a table, and its rows with all edits. Rows keep their index, new rows are last, removed ones undefined. */
 export function createEditableTable(rows: readonly unknown[]) {
-  const editedRows = [...rows];
+  const editedRows: unknown[] = [...rows];
   const table: EditableTable = {
     rows,
     append: (row) => editedRows.push(row),
     change(index, fields) {
       editedRows[index] = { ...(editedRows[index] as object), ...fields };
+    },
+    remove(index) {
+      editedRows[index] = undefined;
     },
   };
   return { table, editedRows };

@@ -26,6 +26,12 @@ export function tablePath(dataDir: string): string {
 /** Thrown by a change that is not possible. Nothing is written. The message is for the person who wants the change. */
 export class ChangeRefused extends Error {}
 
+export interface UpdateOptions extends LockOptions {
+  /** Whether the file may be a copy of a store, which undoes the change later. */
+  readonly isCopyAllowed?: boolean;
+  readonly maxBytes?: number;
+}
+
 /**
  * Changes the table. When the promise resolves, the change survives a power cut. Any number of processes may do so at
  * the same time: each waits for the lock, and fails when the wait takes too long.
@@ -37,7 +43,7 @@ export class ChangeRefused extends Error {}
 export async function updateTable<T>(
   dataDir: string,
   change: (table: EditableTable) => T,
-  { isCopyAllowed, ...lockOptions }: LockOptions & { readonly isCopyAllowed?: boolean } = {},
+  { isCopyAllowed, maxBytes = MAX_BYTES, ...lockOptions }: UpdateOptions = {},
 ): Promise<T> {
   let path = tablePath(dataDir);
   try {
@@ -46,7 +52,7 @@ export async function updateTable<T>(
     try {
       await removeDrafts(path);
       const { text, result } = editTableText(readTableBytes(path), change, isCopyAllowed);
-      if (text !== undefined) await replaceTable(path, text, lock);
+      if (text !== undefined) await replaceTable(path, text, lock, maxBytes);
       return result;
     } finally {
       await lock.release();
@@ -102,8 +108,8 @@ async function isOld(draft: string): Promise<boolean> {
   return stats !== undefined && Date.now() - stats.mtimeMs > DRAFT_LIFETIME_MS;
 }
 
-async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
-  if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`it would be larger than ${MAX_BYTES} bytes`);
+async function replaceTable(path: string, text: string, lock: Lock, maxBytes: number): Promise<void> {
+  if (Buffer.byteLength(text) > maxBytes) throw new Error(`it would be larger than ${maxBytes} bytes`);
   const draft = join(dirname(path), `.${basename(path)}.${lock.holder}.tmp`);
   try {
     await writeDraft(draft, text, path);

@@ -1,6 +1,7 @@
 // The pool has all worker processes that are alive. The pool forks and pings them. While somebody edits the folder, the
 // pool keeps a reserve: workers that boot or have booted, and have loaded nothing. So the next generation, which loads
-// the folder in new workers, starts faster. The supervisor decides what the workers load, and when they serve and drain.
+// the folder in new workers, starts faster. The supervisor decides what the workers load, and when they serve and
+// drain.
 import cluster from 'node:cluster';
 import { noteEnvironment, openNote } from '../../../base/worker-note.ts';
 import { entryPath } from '../../../own-files.ts';

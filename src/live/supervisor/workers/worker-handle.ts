@@ -228,7 +228,7 @@ export class WorkerProcess {
     this.#limitTimer = setTimeout(() => this.kill(`${failure} within ${limit / 1000} s`), limit);
   }
 
-  // What the worker reports.
+  // Reports of the worker.
 
   #receive(message: FromWorker): void {
     // Any message shows that the worker is alive. While it loads, it often starts the next file before it answers a
@@ -285,8 +285,8 @@ export class WorkerProcess {
     }
   }
 
-  // The end. The last message of the worker, which names the file that it was loading, can arrive after the exit. So the
-  // worker has ended when both the exit and the end of the channel have come.
+  // The end. The last message of the worker, which names the file that it was loading, can arrive after the exit. So
+  // the worker has ended when both the exit and the end of the channel have come.
 
   #handleError(error: NodeJS.ErrnoException): void {
     // A fork that failed has no exit event. Any other error is a broken channel, and an exit event follows.

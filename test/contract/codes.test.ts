@@ -1,0 +1,173 @@
+// The code and the params of each mistake, for translations: over a socket, and as docs/ERRORS.md has them.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { FAULTS, type Fault } from '../../src/contract/check/messages.ts';
+import { GATEFOLD, type Service, startService } from '../support/service.ts';
+
+const CONTROLLER = `import type { DateOnly, Int, Uuid, ControllerParams } from 'gatefold';
+  type Tree = { next?: Tree };
+  interface Body {
+    /** @minLength 3 @maxLength 5 */ text?: string;
+    /** @minLength 1 */ filled?: string;
+    /** @pattern ^[a-z]+$ */ word?: string;
+    /** @pattern ^.*a.*b$ */ slow?: string;
+    /** @minimum 1 @maximum 9 */ between?: number;
+    /** @exclusiveMinimum 1 @exclusiveMaximum 9 */ inside?: number;
+    /** @multipleOf 5 */ step?: number;
+    /** @minItems 2 @maxItems 3 @uniqueItems */ list?: number[];
+    whole?: Int; flag?: boolean; day?: DateOnly; id?: Uuid; at?: Date; nested?: { deep: string };
+    mode?: 'fast' | 'slow'; kind?: 'only'; many?: 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12;
+    maybe?: string | null; either?: Int | 'auto'; never?: undefined; tree?: Tree;
+    shape?: { kind: 'a'; a: string } | { kind: 'b' }; any?: Record<string, unknown>;
+  }
+  export default class {
+    created(data: Body) { return data }
+    'GET {n}'(data: { page: Int }, { path }: ControllerParams<{ path: { n: Int } }>) { return path }
+  }`;
+const deep = JSON.parse(`${'{"next":'.repeat(150)}{}${'}'.repeat(150)}`);
+
+type Row = readonly [body: object, pointer: string, code: string, params: object];
+const ROWS: readonly Row[] = [
+  [{ text: 'ab' }, '/text', 'minLength', { limit: 3 }],
+  [{ filled: '' }, '/filled', 'minLength', { limit: 1 }],
+  [{ text: 'abcdef' }, '/text', 'maxLength', { limit: 5 }],
+  [{ text: 7 }, '/text', 'type', { type: 'string' }],
+  [{ word: 'A' }, '/word', 'pattern', { pattern: '^[a-z]+$' }],
+  [{ between: 0 }, '/between', 'minimum', { limit: 1 }],
+  [{ between: 10 }, '/between', 'maximum', { limit: 9 }],
+  [{ between: '5' }, '/between', 'type', { type: 'number' }],
+  [{ inside: 1 }, '/inside', 'exclusiveMinimum', { limit: 1 }],
+  [{ inside: 9 }, '/inside', 'exclusiveMaximum', { limit: 9 }],
+  [{ step: 7 }, '/step', 'multipleOf', { multipleOf: 5 }],
+  [{ list: [1] }, '/list', 'minItems', { limit: 2 }],
+  [{ list: [1, 2, 3, 4] }, '/list', 'maxItems', { limit: 3 }],
+  [{ list: [1, 1] }, '/list', 'uniqueItems', {}],
+  [{ list: 1 }, '/list', 'type', { type: 'array' }],
+  [{ list: [1, 'x'] }, '/list/1', 'type', { type: 'number' }],
+  [{ whole: 1.5 }, '/whole', 'type', { type: 'integer' }],
+  [{ flag: 'true' }, '/flag', 'type', { type: 'boolean' }],
+  [{ day: '2026-13-01' }, '/day', 'format', { format: 'date' }],
+  [{ id: 'x' }, '/id', 'format', { format: 'uuid' }],
+  [{ at: 'x' }, '/at', 'format', { format: 'date-time' }],
+  [{ at: 7 }, '/at', 'format', { format: 'date-time' }],
+  [{ nested: {} }, '/nested/deep', 'required', {}],
+  [{ nested: 7 }, '/nested', 'type', { type: 'object' }],
+  [{ mode: 'x' }, '/mode', 'enum', { allowedValues: ['fast', 'slow'] }],
+  [{ kind: 'x' }, '/kind', 'const', { allowedValue: 'only' }],
+  [{ many: 13 }, '/many', 'enum', { allowedValues: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], count: 12 }],
+  [{ maybe: 7 }, '/maybe', 'anyOf', { type: ['string', 'null'] }],
+  [{ either: true }, '/either', 'anyOf', { type: ['integer'], allowedValues: ['auto'] }],
+  [{ never: 1 }, '/never', 'not', {}],
+  [{ shape: { kind: 'c' } }, '/shape/kind', 'enum', { allowedValues: ['a', 'b'] }],
+  [{ shape: {} }, '/shape/kind', 'required', {}],
+  [{ slow: 'a'.repeat(100_000) }, '/slow', 'steps', {}],
+  [{ tree: deep }, `/tree${'/next'.repeat(99)}`, 'depth', { limit: 100 }],
+  [
+    { nested: { deep: 'x', ...Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`k${i}`, 0])) } },
+    '/nested',
+    'maxProperties',
+    { limit: 10_000 },
+  ],
+];
+
+describe('a mistake', () => {
+  let service: Service;
+  before(async () => {
+    service = await startService({
+      controllers: {
+        'XController.ts': CONTROLLER,
+        'LibraryController.mjs': `const validate = (value) => ({ issues: [{ message: 'Zu kurz', path: ['name'], code: 'x' }, {}] });
+          export default class { static operations = { created: { body: { '~standard': { version: 1, vendor: 'v', validate } } } }; created() {} }`,
+      },
+    });
+  });
+  after(() => service.close());
+  const errorsOf = async (path: string, body?: object) => {
+    const init = { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+    const response = await fetch(`${service.url}/api/${path}`, body && init);
+    assert.equal(response.status, 422);
+    return ((await response.json()) as { errors: (Fault & { in: string; pointer: string })[] }).errors;
+  };
+
+  for (const [body, pointer, code, params] of ROWS) {
+    it(`of ${JSON.stringify(body).slice(0, 60)} has the code ${code}`, async () => {
+      const errors = await errorsOf('x', body);
+      assert.deepEqual(
+        errors.map(({ message, ...rest }) => ({ ...rest, isText: typeof message })),
+        [{ in: 'body', pointer, code, params, isText: 'string' }],
+      );
+    });
+  }
+
+  it('of the query and the path has a code, too', async () => {
+    const mistakes = (await errorsOf('x/a?page=b')).map((error) => [error.in, error.pointer, error.code, error.params]);
+    assert.deepEqual(mistakes, [
+      ['path', '/n', 'type', { type: 'integer' }],
+      ['query', '/page', 'type', { type: 'integer' }],
+    ]);
+  });
+
+  it('of the schema of a library has the code library', async () => {
+    assert.deepEqual(await errorsOf('library', {}), [
+      { in: 'body', pointer: '/name', code: 'library', message: 'Zu kurz', params: {} },
+      { in: 'body', pointer: '', code: 'library', message: 'is not valid', params: {} },
+    ]);
+  });
+});
+
+it('docs/ERRORS.md has a table of every code with the names of its params, and no other', () => {
+  const faults = Object.values(FAULTS).flatMap((entry): Fault[] => {
+    if (typeof entry !== 'function') return [entry];
+    const make = entry as (...args: unknown[]) => Fault;
+    if (entry === FAULTS.notInUnion) return [make('a', ['string'], ['x'])];
+    return entry === FAULTS.notLiteral ? [make(['x']), make(['x', 'y'])] : [make(3)];
+  });
+  const known = new Map(faults.map(({ code, params }) => [code, Object.keys(params).sort().join()]));
+  assert.ok(known.size > 15);
+  const text = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8');
+  const [, table = ''] = /## Codes of mistakes\n([\s\S]*?)(?=\n## |$)/.exec(text) ?? [];
+  const documented = Array.from(
+    table.matchAll(/^\| `(\w+)` \| ([^|]*) \|/gm),
+    ([, code, params = '']): [string, string] => [
+      String(code),
+      Array.from(params.matchAll(/`(\w+)`/g), ([, name]) => name)
+        .filter((name) => name !== 'count')
+        .sort()
+        .join(),
+    ],
+  );
+  assert.deepEqual(new Map(documented.sort()), new Map([...known].sort()));
+  const covered = new Set([...ROWS.map(([, , code]) => code), 'library']);
+  assert.deepEqual(
+    [...known.keys()].filter((code) => !covered.has(code)),
+    [],
+  );
+});
+
+describe('formatError', () => {
+  it('gets the request and the user, translates by code and params, and its echo has neither', async (t) => {
+    const service = await startService({
+      controllers: {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';
+          const TEXTS = { de: { minLength: ({ limit }) => 'mindestens ' + limit + ' Zeichen' } };
+          export default defineService({
+            authenticate: ({ cookies }) => (cookies.u === undefined ? undefined : { id: cookies.u }),
+            formatError: (refusal) => ({
+              echo: { ...refusal }, id: refusal.user?.id ?? null, keys: Object.keys(refusal),
+              texts: refusal.errors?.map(({ code, params }) => TEXTS[refusal.request?.headers['accept-language']]?.[code]?.(params)),
+            }),
+          });`,
+        'XController.ts': CONTROLLER,
+      },
+    });
+    t.after(service.close);
+    const headers = { 'content-type': 'application/json', cookie: 'u=ann', 'accept-language': 'de' };
+    const response = await fetch(`${service.url}/api/x`, { method: 'POST', headers, body: '{"text":"a"}' });
+    const body = (await response.json()) as { echo: object; id: string; keys: string[]; texts: string[] };
+    assert.deepEqual([body.id, body.texts], ['ann', ['mindestens 3 Zeichen']]);
+    for (const hidden of ['request', 'user', 'cause']) assert.ok(!body.keys.includes(hidden) && !(hidden in body.echo));
+    const early = await service.raw('GET / HTTP/9.9\r\n\r\n');
+    assert.match(early, /"id":null/);
+  });
+});

@@ -36,6 +36,7 @@ test('parseSettings returns the default of every setting without variables and f
     bodyBudget: undefined,
     rateLimit: undefined,
     opsPort: undefined,
+    ready: 'some',
     opsHost: '127.0.0.1',
     domains: [],
     acmeDirectory: 'https://acme-v02.api.letsencrypt.org/directory',

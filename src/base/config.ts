@@ -10,7 +10,10 @@ export class SettingsError extends Error {}
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
 /** Flags of one start, which are no settings. A variable would hold for all later starts, too. */
-export const START_FLAGS = { 'without-service-file': { type: 'boolean' } } as const satisfies FlagOptions;
+export const START_FLAGS = {
+  'without-service-file': { type: 'boolean' },
+  'exit-if-not-ready': { type: 'boolean' },
+} as const satisfies FlagOptions;
 
 /** Placeholder facts, for the names of the settings. Only the default values depend on the facts. */
 const ANY_PROCESS: ProcessFacts = { cores: 1 };

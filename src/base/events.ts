@@ -224,7 +224,7 @@ export interface LogEvents {
     'supervisor-exception': ErrorFacts;
     'supervisor-step-failed': { error: string };
     'uncaught-exception': ErrorFacts & { origin: string; at?: string } & (RequestIds | { request_id?: never });
-    'worker-died': ExitFacts;
+    'worker-died': ExitFacts & { last_request?: string; last_request_id?: string; last_request_at?: string };
     'workers-still-running': { workers: readonly Pid[] };
   };
 }

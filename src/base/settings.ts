@@ -111,6 +111,12 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'Origins that browsers have for this service behind a proxy, with commas: https://api.example.com',
     ),
     opsPort: row('OPS_PORT', 'off', parse.orWord('off', port), 'Port of /livez, /readyz and /metrics; off: none'),
+    ready: row(
+      'READY',
+      'some',
+      parse.oneOf(['some', 'all']),
+      'The groups that must load before /readyz is 200: some, or all until the service was ready once',
+    ),
     opsHost: row('OPS_HOST', '127.0.0.1', parse.hostName, 'Address of the operations port'),
     /** Host names in lower case. When it is empty, no certificate is ordered. Never set together with `tlsCert`. */
     domains: row(
@@ -170,6 +176,12 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'info',
       parse.oneOf(LOG_LEVELS),
       'debug, info (a line a request), warn, error or silent',
+    ),
+    lastRequest: row(
+      'LAST_REQUEST',
+      'on',
+      parse.oneOf(['on', 'off']),
+      'Note the operation that a worker began last, for the log line of its end: on or off',
     ),
     logFormat: row(
       'LOG_FORMAT',

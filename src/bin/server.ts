@@ -32,14 +32,15 @@ async function run(basics: ProcessBasics): Promise<void> {
   await serve({
     ...{ settings, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
+    exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
   });
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
-  const { opsPort, opsHost, workers } = settings;
+  const { opsPort, opsHost, workers, ready } = settings;
   if (opsPort === undefined) return undefined;
   const { createOperationsServer } = await import('../operate/ops/server.ts');
-  return createOperationsServer({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
+  return createOperationsServer({ port: opsPort, host: opsHost, workers, ready, log, droppedLines: sink.droppedLines });
 }
 
 /** Creates the part that prints the routes on the terminal, for development. */

@@ -1,12 +1,14 @@
 // The entry of a worker process only connects live/worker/life.ts and live/worker/parts.ts. Modules that every worker
 // needs are imported at the top, because a later import would delay the first answer.
 import cluster from 'node:cluster';
+import { getHeapStatistics } from 'node:v8';
 import { maxConnections } from '../base/descriptors.ts';
 import type { Log } from '../base/log.ts';
 import { keepTickShape } from '../base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
 import { isSecure, type Settings } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
+import { createNoteWriter } from '../base/worker-note.ts';
 import type { SharedTable } from '../callers/credentials/credentials.ts';
 import { readServiceInfo } from '../documents/service-info.ts';
 import { prepareLoad } from '../live/load/file-loader.ts';
@@ -18,12 +20,21 @@ import type { Tracing } from '../operate/trace/tracing.ts';
 import { version } from '../own-files.ts';
 import type { App } from '../request/app.ts';
 
+/** Milliseconds between two notes of the heap. */
+const HEAP_INTERVAL = 1000;
+
 keepTickShape();
+const note = createNoteWriter();
 const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   let app: App | undefined;
+  if (note !== undefined)
+    setInterval(() => {
+      const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+      note.heap({ used, limit });
+    }, HEAP_INTERVAL).unref();
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
@@ -35,6 +46,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
         log,
         sink,
         observer: metrics?.observer,
+        noteBegin: note?.begin,
         transport,
         shared: await createStoreTable(settings),
         ...events,

@@ -26,7 +26,7 @@ import { defer } from './connections/pipelining.ts';
 import { Exchange, type Step, type ToolCall } from './exchange.ts';
 import { createExchangeContexts } from './exchange-contexts.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
-import { type EventSettings, serveAndPublish } from './request-event.ts';
+import { type EventSettings, routeOf, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
 import { routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
@@ -46,6 +46,8 @@ export interface AppParts extends TargetParts {
   /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check' | 'giveBack'> | undefined;
   readonly transport?: Transport | undefined;
+  /** Notes the operation that begins, by its verb and route, for the case that it never ends. */
+  readonly noteBegin?: ((operation: string, requestId: string) => void) | undefined;
   /** Returns the number of requests that wait for a new generation of workers. They do not count as in flight. */
   readonly waitingForGroups?: (() => number) | undefined;
 }
@@ -74,7 +76,7 @@ export interface App {
 
 export function createApp(parts: AppParts): App {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
-  const { limiter = createRateLimiter(), transport = PLAIN, waitingForGroups = () => 0 } = parts;
+  const { limiter = createRateLimiter(), transport = PLAIN, waitingForGroups = () => 0, noteBegin } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
   const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
   const connections = createConnections({
@@ -83,7 +85,9 @@ export function createApp(parts: AppParts): App {
     maxUnread: bodyBudget,
     maxConnections: settings.maxConnections,
   });
-  const contexts = createExchangeContexts();
+  const contexts = createExchangeContexts(
+    noteBegin && ((exchange) => noteBegin(`${exchange.verb} ${routeOf(exchange, basePath) ?? ''}`, exchange.requestId)),
+  );
   const respond = new Responder({
     log,
     accessLog: requestLog && createAccessLog(requestLog),

@@ -19,11 +19,16 @@ export interface ExchangeContexts {
   current(): Exchange | undefined;
 }
 
-export function createExchangeContexts(): ExchangeContexts {
+/** @param begin called before the first code of an author that an exchange runs */
+export function createExchangeContexts(begin?: (exchange: Exchange) => void): ExchangeContexts {
   const storage = new AsyncLocalStorage<Exchange | undefined>();
 
   return {
     run(exchange, work) {
+      if (begin !== undefined && !exchange.hasBegun) {
+        exchange.hasBegun = true;
+        begin(exchange);
+      }
       const { event } = exchange;
       if (event === undefined) return storage.run(exchange, callAndFollow, work);
       // A tracing tool can have a function that makes its context. If this function throws, Node throws the error again

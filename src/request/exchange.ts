@@ -86,6 +86,8 @@ export class Exchange {
   toolCall: ToolCall | undefined;
   /** Undefined when no tracing tool follows the request. */
   event: ExchangeEvent | undefined;
+  /** True when code of an author has run for this request. */
+  hasBegun = false;
   /** True when `event` exists, and `serve` (app.ts) returned before the answer was sent. */
   returnedBeforeAnswer = false;
   #trace: Trace | undefined;

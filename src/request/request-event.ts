@@ -151,7 +151,7 @@ export function followBackground({ event: requestEvent }: Exchange, work: Promis
 const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
 /** Returns the template of the request's path, such as `/api/order/{id}`; undefined when no operation was found. */
-function routeOf(exchange: Exchange, basePath: string): string | undefined {
+export function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
   if (operation === '') return undefined;
   // A request for which an operation was found has a row.

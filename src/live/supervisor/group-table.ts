@@ -18,6 +18,10 @@ export interface ServingGeneration {
 
 export interface GroupTable {
   readonly current: ServingGeneration;
+  /** Whether a generation has served in which every group had loaded. */
+  readonly wasComplete: boolean;
+  /** Returns the groups that have served, and do not any more because their files do not load. */
+  lost(): GroupLoad[];
   /** The number of the newest generation whose load has begun. */
   readonly newest: number;
   /** Returns the number of the generation that begins to load. */
@@ -32,6 +36,9 @@ export function createGroupTable(): GroupTable {
   let groups = new Map<string, GroupLoad>();
   let current: ServingGeneration = { generation: 0, groups, since: undefined };
   let newest = 0;
+  let wasComplete = false;
+  /** The names of all groups that have ever served. */
+  const served = new Set<string>();
 
   return {
     get current() {
@@ -40,12 +47,20 @@ export function createGroupTable(): GroupTable {
     get newest() {
       return newest;
     },
+    get wasComplete() {
+      return wasComplete;
+    },
+    lost: () => [...groups.values()].filter(({ ok, group }) => !ok && served.has(group)),
     beginGeneration: () => ++newest,
     addGroup(load) {
-      if (groups.get(load.group)?.ok !== true) groups.set(load.group, load);
+      if (groups.get(load.group)?.ok === true) return;
+      groups.set(load.group, load);
+      if (load.ok) served.add(load.group);
     },
     replace(loads) {
       groups = new Map(loads.map((load) => [load.group, load]));
+      for (const { ok, group } of loads) if (ok) served.add(group);
+      wasComplete ||= loads.every(({ ok }) => ok);
       current = { generation: newest, groups, since: new Date() };
     },
   };
@@ -56,10 +71,10 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
   return loads.filter(({ ok, group }) => !ok && serving.get(group)?.ok === true);
 }
 
-/** Whether a group that had failed has loaded, and no group that serves has failed. */
+/** Whether a group that had failed, or that is new, has loaded, and no group that serves has failed. */
 export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
   return (
-    findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
+    findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok !== true)
   );
 }
 

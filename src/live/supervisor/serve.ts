@@ -13,6 +13,7 @@ import { createLedger, type Ledger } from '../../callers/limits/ledger.ts';
 import type { Spending } from '../../callers/limits/rate-limiter.ts';
 import type { Announcer } from '../../operate/cli/announce.ts';
 import type { Certificates } from '../../operate/https/certificates.ts';
+import { lacksGroups } from '../../operate/ops/readiness.ts';
 import type { OperationsServer } from '../../operate/ops/server.ts';
 import type { SharedStore } from '../../operate/store/link.ts';
 import { packagePath } from '../../own-files.ts';
@@ -23,6 +24,7 @@ import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
+import type { SupervisorStatus } from './status.ts';
 import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
@@ -46,6 +48,8 @@ export interface ServeOptions {
   readonly announcer?: Announcer | undefined;
   /** Whether the operator wants to serve without the service file that the service has had. */
   readonly isWithoutServiceFile?: boolean;
+  /** Whether a start whose groups do not load, as READY demands, ends with an error. */
+  readonly exitsIfNotReady?: boolean;
 }
 
 /**
@@ -117,13 +121,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
       onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
-      createPool: (events) => createPool({ drainTimeout, events }),
+      createPool: (events) => createPool({ drainTimeout, events, keepsNotes: settings.lastRequest === 'on' }),
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());
     await supervisor.start();
-    isServing = true;
     if (isStopping()) return;
+    if (options.exitsIfNotReady) refuseUnready(supervisor.status(), settings.ready);
+    isServing = true;
     const scheme = certificates === undefined ? 'http' : 'https';
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
     process.stdout.write(`gatefold listening on ${url}\n`);
@@ -205,6 +210,14 @@ export async function serve(options: ServeOptions): Promise<void> {
     await output?.drained();
     log.info('stopped', {});
   }
+}
+
+/** @throws StartError with each file that does not load, when the service is not ready */
+function refuseUnready(status: SupervisorStatus, ready: Settings['ready']): void {
+  const isServiceBroken = status.notLoadable.some(({ group }) => group === SERVICE);
+  if (!isServiceBroken && !lacksGroups(status, ready)) return;
+  const reasons = status.notLoadable.map(({ file, at = file, error }) => `${at}: ${error}`);
+  throw new StartError(`--exit-if-not-ready: ${reasons.join('; ')}`);
 }
 
 /** Logs where the documentation is served, and the setting that turns it off. No controller shows these routes. */

@@ -1,4 +1,5 @@
 // The status of the supervisor, for the operations port and its metrics.
+import { SERVICE } from '../../base/page-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { Agenda } from './agenda.ts';
 import type { GroupTable } from './group-table.ts';
@@ -12,8 +13,18 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly workers: readonly WorkerStatus[];
   /** The groups of the folder that did not load, so that no version of them serves. */
   readonly notLoadable: readonly GroupLoad[];
+  readonly groups: GroupCounts;
   /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
   readonly rejected: Rejection | undefined;
+}
+
+export interface GroupCounts {
+  /** Without the service file. */
+  readonly loaded: number;
+  /** The groups of `notLoadable` that have served. */
+  readonly lost: readonly GroupLoad[];
+  /** Whether a generation has served in which every group had loaded. */
+  readonly wasComplete: boolean;
 }
 
 export interface WorkerStatus {
@@ -47,7 +58,7 @@ export interface Tally {
 }
 
 export function describeService(
-  { current }: Pick<GroupTable, 'current'>,
+  { current, wasComplete, lost }: Pick<GroupTable, 'current' | 'wasComplete' | 'lost'>,
   pool: Pick<Pool, 'all'>,
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ): SupervisorStatus {
@@ -58,6 +69,11 @@ export function describeService(
       return { pid, generation, state: isFaulty && state === 'serving' ? 'faulty' : state };
     }),
     notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
+    groups: {
+      loaded: [...current.groups.values()].filter(({ ok, group }) => ok && group !== SERVICE).length,
+      lost: lost(),
+      wasComplete,
+    },
     rejected: rejection,
     ...tally,
   };

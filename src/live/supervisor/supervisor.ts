@@ -176,7 +176,7 @@ export class Supervisor {
     this.#runNextStep();
   }
 
-  #onDied(worker: WorkerHandle, { reason, lastState, importing }: Death): void {
+  #onDied(worker: WorkerHandle, { reason, lastState, importing, lastRequest }: Death): void {
     if (this.#stopping.signal.aborted) return;
     const { log } = this.#service;
     const file = worker.loadingFile ?? importing[0];
@@ -185,7 +185,7 @@ export class Supervisor {
     // no request. So its end is neither logged as an error nor counted.
     if (this.#isTrial && lastState === 'loading') return log.info('trial-worker-exited', facts);
     this.#agenda.countDeath();
-    log.error('worker-died', facts);
+    log.error('worker-died', { ...facts, ...lastRequest });
     for (const file of importing) this.#skipNewFile(worker, file, reason);
     if (lastState === 'serving') this.#replaceLostWorker();
   }

@@ -11,7 +11,7 @@ import { readServiceInfo } from '../../documents/service-info.ts';
 import type { LoadedService } from '../../groups/service-file.ts';
 import { readDocsPage } from '../../own-files.ts';
 import type { RequestObserver } from '../../request/answer/response.ts';
-import { type App, createApp } from '../../request/app.ts';
+import { type App, type AppParts, createApp } from '../../request/app.ts';
 import type { Transport } from '../../request/server.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { createGroups, type Groups } from '../load/registry.ts';
@@ -34,6 +34,8 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   /** Gets the log lines of requests; all others go to `log`. */
   readonly sink: LineSink;
   readonly observer?: RequestObserver | undefined;
+  /** Notes the operation that begins (base/worker-note.ts). */
+  readonly noteBegin?: AppParts['noteBegin'];
   /** The default is HTTP without TLS. */
   readonly transport?: Transport | undefined;
   /** The connection to the store, the database that this machine shares with others; undefined without a store. */
@@ -56,7 +58,7 @@ export interface WorkerParts {
 
 /** @throws Error with a message of one line, when a table exists and cannot be read */
 export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
-  const { settings, log, sink, observer, transport, shared } = options;
+  const { settings, log, sink, observer, transport, shared, noteBegin } = options;
   const { admissions, onImporting, onFile, onSpent } = options;
   const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
   const { controllersDir, dataDir, basePath, sessionKey, logLevel, development } = settings;
@@ -86,7 +88,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
-    ...{ settings, log, requestLog, groups, identity, docs, tools, observer, limiter, transport },
+    ...{ settings, log, requestLog, groups, identity, docs, tools, observer, limiter, transport, noteBegin },
     waitingForGroups: admissions?.waiting,
     credentials: withCallers(credentials),
   });

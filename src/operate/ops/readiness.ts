@@ -1,8 +1,10 @@
 // Decides whether the service is ready, and describes its state for /readyz. /livez needs no decision: a supervisor
 // that answers is alive.
 import { SERVICE } from '../../base/page-name.ts';
+import type { Settings } from '../../base/settings.ts';
 import { unixTime } from '../../base/time.ts';
 import type { GroupLoad } from '../../live/load/group-load.ts';
+import type { SupervisorStatus as WorkersStatus } from '../../live/supervisor/status.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { WorkerReport } from './report.ts';
 import type { ServiceStatus } from './service-status.ts';
@@ -11,19 +13,55 @@ import type { ServiceStatus } from './service-status.ts';
  * - `starting`: no worker has loaded the controllers yet.
  * - `no-worker`: all workers have ended, and new ones start.
  * - `service-not-loadable`: every request gets 500, because no version of the service file has loaded.
+ * - `groups-not-loadable`: too many groups do not load (`lacksGroups`).
+ * - `workers-stuck`: no worker that serves has reported for 3 s.
  * - `store-too-old`: credentials are refused, because the copy of the shared table is older than STORE_MAX_AGE.
  */
-export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable' | 'store-too-old';
+export type Readiness =
+  | 'ready'
+  | 'starting'
+  | 'no-worker'
+  | 'stopping'
+  | 'service-not-loadable'
+  | 'groups-not-loadable'
+  | 'workers-stuck'
+  | 'store-too-old';
 
 /** The states in which a worker answers requests. A faulty worker does so until its replacement serves. */
 const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
 
-export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {
+/** Seconds. A worker reports once a second. One that is silent for longer is stuck, and is killed after 5 s. */
+const MAX_REPORT_AGE = 3;
+
+export function readinessOf(service: ServiceStatus): Readiness {
+  const { supervisor, isStopping, ready } = service;
   if (isStopping) return 'stopping';
   if (supervisor === undefined || supervisor.generation === 0) return 'starting';
   if (supervisor.notLoadable.some(({ group }) => group === SERVICE)) return 'service-not-loadable';
+  if (lacksGroups(supervisor, ready)) return 'groups-not-loadable';
   if (supervisor.store?.isTooOld) return 'store-too-old';
-  return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
+  if (!supervisor.workers.some(({ state }) => SERVING_STATES.has(state))) return 'no-worker';
+  return areStuck(service) ? 'workers-stuck' : 'ready';
+}
+
+/**
+ * Returns whether so many groups do not load that the service is not ready. With READY=all, a start needs every group,
+ * and a service that was complete needs the groups that have served. So one bad new file never stops a whole fleet.
+ */
+export function lacksGroups(
+  { notLoadable, groups }: Pick<WorkersStatus, 'notLoadable' | 'groups'>,
+  ready: Settings['ready'],
+): boolean {
+  if (notLoadable.length === 0) return false;
+  if (groups.loaded === 0) return true;
+  return ready === 'all' && (groups.wasComplete ? groups.lost.length > 0 : true);
+}
+
+/** A supervisor whose own timer was late cannot judge: the whole machine may have been suspended. */
+function areStuck({ supervisor, workers, isPunctual }: ServiceStatus): boolean {
+  const ages = new Map(workers.map(({ pid, reportAge }) => [pid, reportAge]));
+  const serving = supervisor?.workers.filter(({ state }) => SERVING_STATES.has(state)) ?? [];
+  return isPunctual && serving.every(({ pid }) => (ages.get(pid ?? 0) ?? 0) > MAX_REPORT_AGE);
 }
 
 /** Builds the body of /readyz. A field without a value is `null`, except `store`, which is left out without STORE. */

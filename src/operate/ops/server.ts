@@ -9,12 +9,14 @@ import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { listen } from '../../base/listen.ts';
 import { describeError, type Log } from '../../base/log.ts';
+import type { Settings } from '../../base/settings.ts';
 import { unixTime } from '../../base/time.ts';
 import { version } from '../../own-files.ts';
 import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { createMemoryReader } from './memory.ts';
 import { collectFamilies, type SupervisorFacts } from './metrics.ts';
+import { watchPunctuality } from './punctuality.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 
@@ -36,6 +38,7 @@ export interface OperationsServerOptions {
   readonly port: number;
   readonly host: string;
   readonly workers: number;
+  readonly ready?: Settings['ready'];
   readonly log: Log;
   readonly droppedLines: () => number;
 }
@@ -52,9 +55,9 @@ const REQUEST_TIMEOUT = 5000;
 const ANSWER_TIMEOUT = 5000;
 
 export function createOperationsServer(options: OperationsServerOptions): OperationsServer {
-  const { port, host, workers, log, droppedLines } = options;
+  const { port, host, workers, ready, log, droppedLines } = options;
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
-  const watch = createServiceWatch(() => supervisor());
+  const watch = createServiceWatch(() => supervisor(), undefined, { ready, isPunctual: watchPunctuality() });
   const facts = supervisorFacts(workers, droppedLines);
   const renderMetrics = () => renderFamilies(collectFamilies(watch.status(), facts));
   let requestCount = 0;

@@ -1,5 +1,6 @@
 // The state of the service for the operations port: the supervisor's status, and the sums of the workers' reports.
 
+import type { Settings } from '../../base/settings.ts';
 import type { LimitKind } from '../../callers/limits/rate-limiter.ts';
 import type { SupervisorStatus as WorkersStatus } from '../../live/supervisor/status.ts';
 import type { CertificateStatus } from '../https/certificates.ts';
@@ -33,6 +34,9 @@ export interface Totals extends Counters {
 export interface ServiceStatus {
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
+  readonly ready: Settings['ready'];
+  /** Whether the timers of this process were on time lately. */
+  readonly isPunctual: boolean;
   readonly totals: Totals;
   readonly workers: readonly ReportingWorker[];
   /** The last report of any worker, for data that all workers share: the tables of credentials and providers. */
@@ -51,6 +55,7 @@ const MAX_DELAYS = 60;
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
+  { ready = 'some' as Settings['ready'], isPunctual = (): boolean => true } = {},
 ): ServiceWatch {
   const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; recentDelays: number[] }>();
   const totals: Totals = {
@@ -69,7 +74,15 @@ export function createServiceWatch(
       return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...recentDelays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
-    return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
+    return {
+      supervisor: supervisorStatus,
+      isStopping,
+      ready,
+      isPunctual: isPunctual(),
+      totals,
+      workers: reportingWorkers,
+      latestReport,
+    };
   }
 
   function addReport(pid: number, value: unknown): void {

@@ -69,7 +69,14 @@ describe('the generation file', () => {
     const file = createGenerationFile({ dataDir, folder, packageFolder: '/gatefold', log });
     const [release, error] = ['/releases/2', 'Cannot start a worker: EAGAIN'];
     const rejected = { generation: 2, at: new Date(), failures: [], error };
-    const status = { generation: 1, servingSince: undefined, workers: [], notLoadable: [], rejected };
+    const status = {
+      generation: 1,
+      servingSince: undefined,
+      workers: [],
+      notLoadable: [],
+      groups: { loaded: 1, lost: [], wasComplete: true },
+      rejected,
+    };
     const tally = { generationsServed: 1, generationsRejected: 1, workersDied: 0, workersReplaced: 0 };
     file.addResult({ kind: 'failed', error, release }, { ...status, ...tally });
     const record: GenerationRecord = JSON.parse(readFileSync(join(dataDir, 'generation.json'), 'utf8'));

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import { describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
 import { type WorkerEvents, WorkerProcess } from '../../../src/live/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../../src/live/worker/messages.ts';
 
+const KILLED = describeEnd({ exitCode: null, signalCode: 'SIGKILL' });
 const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };
 const SOCKET = { close() {} };
 
@@ -118,9 +120,9 @@ describe('a worker process', () => {
     say({ kind: 'loading', file: 'AController.js' });
     assert.ok(worker.stepAge >= 0);
     die();
-    assert.deepEqual(await loading, { kind: 'ended', file: 'AController.js', reason: 'it was ended by SIGKILL' });
+    assert.deepEqual(await loading, { kind: 'ended', file: 'AController.js', reason: KILLED });
     assert.equal((await worker.load(4, ORDER)).kind, 'ended');
-    assert.deepEqual(await worker.listen(SOCKET), { code: 'it was ended by SIGKILL' });
+    assert.deepEqual(await worker.listen(SOCKET), { code: KILLED });
     await worker.importGroup('New');
     worker.drain(1);
     worker.quit();
@@ -219,7 +221,7 @@ describe('a worker process', () => {
     for (const file of ['AController.js', 'BController.js']) say({ kind: 'loading', file });
     say({ kind: 'imported', group: 'A', load: { group: 'A', file: 'AController.js', ok: true }, files: [] });
     die();
-    assert.deepEqual(log, ['imported AController.js', 'serving: it was ended by SIGKILL: BController.js', 'gone']);
+    assert.deepEqual(log, ['imported AController.js', `serving: ${KILLED}: BController.js`, 'gone']);
   });
 
   it('blames no file that had vanished before its import', async () => {
@@ -228,7 +230,7 @@ describe('a worker process', () => {
     say({ kind: 'loading', file: 'GoneController.js' });
     say({ kind: 'imported', group: 'Gone', load: undefined, files: [] });
     die();
-    assert.deepEqual(log, ['serving: it was ended by SIGKILL', 'gone']);
+    assert.deepEqual(log, [`serving: ${KILLED}`, 'gone']);
   });
 
   it('blames no file that it began after the order to quit', async () => {
@@ -248,7 +250,7 @@ describe('a worker process', () => {
     worker.drain(1000);
     say({ kind: 'loading', file: 'AController.js' });
     die();
-    assert.deepEqual(log, ['draining: it was ended by SIGKILL: AController.js', 'gone']);
+    assert.deepEqual(log, [`draining: ${KILLED}: AController.js`, 'gone']);
   });
 
   it('returns the error when it cannot listen, and is not killed', async () => {
@@ -268,7 +270,7 @@ describe('a worker process', () => {
     fake.emit('exit');
     mock.timers.tick(200);
     fake.emit('disconnect');
-    assert.deepEqual(log, ['booting: it was ended by SIGKILL', 'gone']);
+    assert.deepEqual(log, [`booting: ${KILLED}`, 'gone']);
   });
 
   it('ends importGroup with its answer, with its death, or after two seconds', async () => {

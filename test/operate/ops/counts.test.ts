@@ -2,7 +2,8 @@
 // that never fall.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { SupervisorStatus, WorkerStatus } from '../../../src/live/supervisor/status.ts';
+import type { GroupLoad } from '../../../src/live/load/group-load.ts';
+import type { GroupCounts, SupervisorStatus, WorkerStatus } from '../../../src/live/supervisor/status.ts';
 import { createHistogram } from '../../../src/operate/ops/histogram.ts';
 import { createLoopDelay } from '../../../src/operate/ops/loop-delay.ts';
 import { createMemoryReader } from '../../../src/operate/ops/memory.ts';
@@ -214,6 +215,7 @@ function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> =
     servingSince: new Date(0),
     workers: pids.map((pid) => ({ pid, generation: 1, state: 'serving' })),
     notLoadable: [],
+    groups: { loaded: 1, lost: [], wasComplete: true },
     rejected: undefined,
     generationsServed: 1,
     generationsRejected: 0,
@@ -306,6 +308,48 @@ describe('readinessOf', () => {
       assert.equal((describeReadiness(watch.status()) as { status: string }).status, expected);
     });
   }
+
+  const failed: GroupLoad = { group: 'New', file: 'NewController.js', ok: false };
+  const groupRows: [name: string, ready: 'some' | 'all', groups: GroupCounts, expected: string][] = [
+    ['no group that loads', 'some', { loaded: 0, lost: [], wasComplete: true }, 'groups-not-loadable'],
+    ['one group that loads', 'some', { loaded: 1, lost: [], wasComplete: false }, 'ready'],
+    ['a lost group', 'some', { loaded: 1, lost: [failed], wasComplete: true }, 'ready'],
+    [
+      'a group that does not load at the start',
+      'all',
+      { loaded: 1, lost: [], wasComplete: false },
+      'groups-not-loadable',
+    ],
+    ['a bad new file after the service was complete', 'all', { loaded: 1, lost: [], wasComplete: true }, 'ready'],
+    ['a lost group', 'all', { loaded: 1, lost: [failed], wasComplete: true }, 'groups-not-loadable'],
+  ];
+  for (const [name, ready, groups, expected] of groupRows)
+    test(`returns ${expected} with ${name} and READY=${ready}`, () => {
+      const status = { ...state('serving'), notLoadable: [failed], groups };
+      assert.equal(readinessOf(createServiceWatch(() => status, undefined, { ready }).status()), expected);
+    });
+
+  test('returns workers-stuck when every worker is silent for 3 s, and the timers here were on time', () => {
+    let now = 0;
+    let isPunctual = true;
+    const watch = createServiceWatch(
+      () => supervisor([10, 11]),
+      () => now,
+      { isPunctual: () => isPunctual },
+    );
+    const readiness = () => readinessOf(watch.status());
+    assert.equal(readiness(), 'ready', 'a worker that has not reported yet is not stuck');
+    for (const pid of [10, 11]) watch.addReport(pid, report());
+    now = 3000;
+    assert.equal(readiness(), 'ready');
+    now = 3001;
+    assert.equal(readiness(), 'workers-stuck');
+    isPunctual = false;
+    assert.equal(readiness(), 'ready');
+    isPunctual = true;
+    watch.addReport(11, report());
+    assert.equal(readiness(), 'ready');
+  });
 
   test('describeReadiness returns the group, the file and the error that rejected a generation', () => {
     const failure = { group: 'Test', file: 'TestController.js', error: 'Unexpected token', at: 'TestController.js:3' };

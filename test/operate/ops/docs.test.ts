@@ -169,6 +169,8 @@ function service(): ServiceStatus {
   return {
     supervisor: undefined,
     isStopping: false,
+    ready: 'some',
+    isPunctual: true,
     totals: { ...totals, requests, delays: createHistogram(DELAY_BOUNDS) },
     workers: [{ pid: 1, slot: 0, report, reportAge: 0, longestDelay: 0 }],
     latestReport: undefined,

@@ -99,6 +99,8 @@ describe('METRICS', () => {
     const service = {
       supervisor: undefined,
       isStopping: false,
+      ready: 'some' as const,
+      isPunctual: true,
       totals: { ...totals(), requests: createRequestCounts() },
       workers: [],
       latestReport: undefined,
@@ -117,6 +119,8 @@ describe('METRICS', () => {
     const service = {
       supervisor: undefined,
       isStopping: false,
+      ready: 'some' as const,
+      isPunctual: true,
       totals: totals(),
       workers: [],
       latestReport: undefined,

@@ -20,6 +20,7 @@ const STATUS: SupervisorStatus = {
     { pid: undefined, generation: 0, state: 'booting' },
   ],
   notLoadable: [{ group: 'New', file: 'NewController.js', ok: false, error: 'it exports no group' }],
+  groups: { loaded: 1, lost: [], wasComplete: true },
   rejected: { generation: 4, at: new Date(0), error: 'no worker starts', failures: [] },
   generationsServed: 2,
   generationsRejected: 5,

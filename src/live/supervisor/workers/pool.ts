@@ -3,6 +3,7 @@
 // the folder in new workers, starts faster. The supervisor decides what the workers load, and when they serve and
 // drain.
 import cluster from 'node:cluster';
+import { noteEnvironment, openNote } from '../../../base/worker-note.ts';
 import { entryPath } from '../../../own-files.ts';
 import { type WorkerEvents, type WorkerHandle, WorkerProcess } from './worker-handle.ts';
 
@@ -24,6 +25,8 @@ export interface PoolOptions {
   readonly events: WorkerEvents;
   /** Milliseconds in which a worker that drains must answer its open requests. */
   readonly drainTimeout: number;
+  /** Whether each worker keeps a note of its last operation (LAST_REQUEST). */
+  readonly keepsNotes?: boolean;
 }
 
 /** Milliseconds between two pings to each worker. */
@@ -43,7 +46,7 @@ const KILL_GRACE = 13_000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createPool({ events, drainTimeout }: PoolOptions): Pool {
+export function createPool({ events, drainTimeout, keepsNotes = false }: PoolOptions): Pool {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
@@ -55,6 +58,9 @@ export function createPool({ events, drainTimeout }: PoolOptions): Pool {
   // does not pass through node:cluster.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({ exec: entryPath('worker'), args: process.argv.slice(2) });
+  // Node's type of the streams has no descriptors.
+  const inherited: unknown[] = ['inherit', 'inherit', 'inherit', 'ipc'];
+  const { stdio = inherited } = cluster.settings as { stdio?: unknown[] };
   const pingTimer = setInterval(() => {
     for (const worker of workers) worker.ping();
   }, PING_INTERVAL);
@@ -74,7 +80,11 @@ export function createPool({ events, drainTimeout }: PoolOptions): Pool {
   };
 
   function fork(): WorkerHandle {
-    const worker = new WorkerProcess(cluster.fork(), { ...events, gone: removeWorker }, drainTimeout);
+    const note = keepsNotes ? openNote() : undefined;
+    // The descriptor of the note comes after those of Node: standard input, output, error and the channel.
+    cluster.setupPrimary({ stdio: (note === undefined ? stdio : [...stdio, note.fd]) as never });
+    const forked = cluster.fork(note && noteEnvironment(stdio.length));
+    const worker = new WorkerProcess(forked, { ...events, gone: removeWorker }, drainTimeout, note);
     workers.add(worker);
     return worker;
   }

@@ -4,11 +4,13 @@
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { BoundSocket } from '../../../base/node-internals.ts';
+import type { Heap, LastRequest, WorkerNote } from '../../../base/worker-note.ts';
 import type { Spending } from '../../../callers/limits/rate-limiter.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
 import { parseFileName } from '../../load/naming.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
+import { describeBlock, describeEnd } from './worker-end.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
 
 /** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
@@ -41,6 +43,8 @@ export interface Death {
   readonly lastState: WorkerState;
   /** Controller files that the worker was importing while it served, one for each new group. */
   readonly importing: readonly string[];
+  /** The last operation that the worker began; undefined when it began none, or with LAST_REQUEST=off. */
+  readonly lastRequest?: LastRequest | undefined;
 }
 
 export interface WorkerEvents {
@@ -63,6 +67,9 @@ export interface WorkerEvents {
   metrics?(worker: WorkerHandle, metrics: unknown): void;
 }
 
+/** A reason can depend on the heap, which is known at the end of the worker. */
+type KillReason = string | ((heap: Heap | undefined) => string);
+
 /** A worker as others see it: they read its state, and only its process and the orders to it change the state. */
 export type WorkerHandle = Readonly<Pick<WorkerProcess, keyof WorkerProcess>>;
 
@@ -78,12 +85,13 @@ export class WorkerProcess {
   readonly #worker: Worker;
   readonly #events: WorkerEvents;
   readonly #drainTimeout: number;
+  readonly #note: WorkerNote | undefined;
   #stepBegan = performance.now();
   /** Controller files that the worker is importing while it serves. */
   readonly #importing = new Set<string>();
   #unansweredPings = 0;
   #endOrder: 'drain' | 'quit' | undefined;
-  #killReason: string | undefined;
+  #killReason: KillReason | undefined;
   /** The reason why the worker ended; '' before its end. */
   #endReason = '';
   /** The number of the events of the end, `exit` and `disconnect`, that have come. */
@@ -99,7 +107,8 @@ export class WorkerProcess {
   #disconnectTimer: NodeJS.Timeout | undefined;
 
   /** @param drainTimeout milliseconds in which a worker that has lost its channel must drain */
-  constructor(worker: Worker, events: WorkerEvents, drainTimeout: number) {
+  constructor(worker: Worker, events: WorkerEvents, drainTimeout: number, note?: WorkerNote) {
+    this.#note = note;
     this.pid = worker.process.pid;
     this.#worker = worker;
     this.#events = events;
@@ -186,7 +195,7 @@ export class WorkerProcess {
     this.#limitTimer = setTimeout(() => this.#worker.process.kill('SIGKILL'), limit);
   }
 
-  kill(reason: string): void {
+  kill(reason: KillReason): void {
     this.#killReason ??= reason;
     this.#worker.process.kill('SIGKILL');
   }
@@ -202,7 +211,7 @@ export class WorkerProcess {
     if (this.state === 'gone' || !this.#worker.isConnected()) return;
     const isLoading = this.state === 'booting' || this.state === 'loading';
     const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
-    if (this.#unansweredPings >= max) this.kill(`its event loop did not turn for ${max} s`);
+    if (this.#unansweredPings >= max) this.kill((heap) => describeBlock(max, heap));
     this.#unansweredPings++;
     this.send({ kind: 'ping' });
   }
@@ -307,19 +316,21 @@ export class WorkerProcess {
     }, LIMITS.lastMessages);
   }
 
-  #handleEnd(exitText: string = describeExit(this.#worker)): void {
+  #handleEnd(exitText?: string): void {
     // The channel can end after `#lastMessagesTimer` has already treated the worker as ended.
     if (this.state === 'gone') return;
     const isExpected =
       this.#killReason === undefined &&
       (this.#endOrder === 'quit' || (this.#endOrder === 'drain' && this.#worker.process.exitCode === 0));
-    const reason = this.#killReason ?? exitText;
+    const { request: lastRequest, heap } = this.#note?.take() ?? {};
+    const killReason = typeof this.#killReason === 'function' ? this.#killReason(heap) : this.#killReason;
+    const reason = killReason ?? exitText ?? describeEnd(this.#worker.process, heap);
     this.#endReason = reason;
     const lastState = this.#disconnectTimer === undefined ? this.state : 'serving';
     this.state = 'gone';
     clearTimeout(this.#lastMessagesTimer);
     clearTimeout(this.#disconnectTimer);
-    if (!isExpected) this.#events.died(this, { reason, lastState, importing: [...this.#importing] });
+    if (!isExpected) this.#events.died(this, { reason, lastState, importing: [...this.#importing], lastRequest });
     clearTimeout(this.#limitTimer);
     this.#resolvePending();
     this.#events.gone(this);
@@ -330,10 +341,4 @@ export class WorkerProcess {
     this.#pendingListen?.({ code: this.#endReason });
     for (const resolve of [...this.#pendingImports.values()]) resolve();
   }
-}
-
-function describeExit({ process }: Worker): string {
-  return process.signalCode === null
-    ? `it ended the process with exit code ${process.exitCode}`
-    : `it was ended by ${process.signalCode}`;
 }

@@ -71,7 +71,7 @@ export function serviceScript(program: keyof typeof ABOUT, dir: string, controll
 cd ${quote(dir)} || exit 1
 set -a
 [ ! -f ./env ] || . ./env
-: "\${NODE_ENV:=production}"
+: "\${NODE_ENV:=production}" "\${READY:=all}"
 CONTROLLERS_DIR=\${CONTROLLERS_DIR:-"$PWD"/current/${quote(controllers)}}
 DATA_DIR=\${DATA_DIR:-"$PWD"/data}
 ${program === 'cli' ? asOwnerOfData(command) : ''}exec ${command}

@@ -1,0 +1,97 @@
+// The log line of a worker that could not report: the operation that it began last, and why it ended.
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { createNoteWriter, noteEnvironment, openNote } from '../../../src/base/worker-note.ts';
+import { describeBlock, describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
+import { type LogLine, startService } from '../../support/cluster-server.ts';
+
+const MIB = 1024 * 1024;
+
+test('describeEnd and describeBlock give the causes of an end', () => {
+  const heap = { used: 143.4 * MIB, limit: 150 * MIB };
+  const end = (signalCode: string) => describeEnd({ exitCode: null, signalCode }, heap);
+  assert.equal(describeEnd({ exitCode: 3, signalCode: null }, heap), 'it ended the process with exit code 3');
+  assert.match(end('SIGKILL'), /^it was ended by SIGKILL, .* mostly the kernel sends it, for want of memory$/);
+  assert.match(end('SIGABRT'), /^it was ended by SIGABRT, as V8 does .*; 143 of 150 MiB of heap were used/);
+  assert.match(end('SIGSEGV'), /, a crash of native code$/);
+  assert.equal(end('SIGUSR2'), 'it was ended by SIGUSR2');
+  assert.equal(describeBlock(5), 'its event loop did not turn for 5 s');
+  assert.equal(describeBlock(5, { used: 80 * MIB, limit: 150 * MIB }), 'its event loop did not turn for 5 s');
+  assert.match(
+    describeBlock(5, heap),
+    /^its event loop did not turn for 5 s, because its heap was full; 143 of 150 MiB/,
+  );
+});
+
+describe('the note of a worker', () => {
+  test('has the last operation alone, and the heap', () => {
+    const note = openNote();
+    assert.ok(note);
+    const env = noteEnvironment(note.fd);
+    const writer = createNoteWriter(env);
+    assert.deepEqual(env, {}, 'processes of controllers do not see the variable');
+    writer?.begin('GET /api/a-long-name/{id}', 'a-long-request-id');
+    writer?.begin('GET /api/ä', 'abc');
+    writer?.begin('GET /api/ä', 'b');
+    writer?.heap({ used: 12, limit: 34 });
+    const { request, heap } = note.take();
+    assert.deepEqual([request?.last_request, request?.last_request_id], ['GET /api/ä', 'b']);
+    assert.ok(Math.abs(Date.parse(request?.last_request_at ?? '') - Date.now()) < 60_000);
+    assert.deepEqual(heap, { used: 12, limit: 34 });
+  });
+
+  test('is empty for a worker that has begun nothing, and holds the longest names', () => {
+    assert.deepEqual(openNote()?.take(), { request: undefined, heap: undefined });
+    const note = openNote();
+    const writer = createNoteWriter(noteEnvironment(note?.fd ?? 0));
+    writer?.heap({ used: 1, limit: 2 });
+    writer?.begin(`GET /${'€'.repeat(1000)}`, 'i'.repeat(128));
+    const { request, heap } = note?.take() ?? {};
+    assert.deepEqual([request?.last_request.length, request?.last_request_id], [250, 'i'.repeat(128)]);
+    assert.deepEqual(heap, { used: 1, limit: 2 });
+    assert.equal(createNoteWriter({}), undefined);
+  });
+});
+
+const CONTROLLER = `
+  const held = [];
+  export default class {
+    index() { return {}; }
+    'POST {id}/loop'() { for (;;); }
+    async 'GET grow'() { for (;;) { held.push(Array.from({ length: 100_000 }, () => ({}))); await new Promise(setImmediate); } }
+    'GET stop'() { process.kill(process.pid, 'SIGKILL'); }
+  }`;
+
+describe('the line of the end of a worker', () => {
+  const start = (t: TestContext, env: Record<string, string> = {}) =>
+    startService(t, { files: { 'OrderController.mjs': CONTROLLER }, env: { WORKERS: '1', ...env } });
+  const died = async (t: TestContext, method: string, path: string, env?: Record<string, string>): Promise<LogLine> => {
+    const service = await start(t, env);
+    const url = `http://127.0.0.1:${service.port}/api/order`;
+    await fetch(url);
+    const headers = { 'x-request-id': 'order-7' };
+    fetch(url + path, { method, headers }).catch(() => {});
+    return service.logged('worker-died');
+  };
+
+  test('has verb, route and request id of the operation that blocks it', async (t) => {
+    const line = await died(t, 'POST', '/12/loop');
+    assert.equal(line.last_request, 'POST /api/order/{id}/loop');
+    assert.equal(line.last_request_id, 'order-7');
+    assert.match(String(line.last_request_at), /^\d{4}-/);
+    assert.equal(line.reason, 'its event loop did not turn for 5 s');
+  });
+
+  test('has none of them with LAST_REQUEST=off', async (t) => {
+    const line = await died(t, 'GET', '/stop', { LAST_REQUEST: 'off' });
+    assert.equal('last_request' in line, false);
+    assert.match(String(line.reason), /SIGKILL, which the service did not send/);
+  });
+
+  test('says that the heap was full, and of which operation', async (t) => {
+    const line = await died(t, 'GET', '/grow', { NODE_OPTIONS: '--max-old-space-size=60' });
+    assert.match(String(line.reason), /heap/);
+    assert.match(String(line.reason), /\d+ of \d+ MiB of heap were used/);
+    assert.equal(line.last_request, 'GET /api/order/grow');
+  });
+});

@@ -97,8 +97,8 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
 }
 
 /**
- * Calls a function when another file gets this path, which is how all commands write. The polls find every other change:
- * those of another machine, those through a link, and those in place, which are perhaps not complete yet.
+ * Calls a function when another file gets this path. All commands write in this way. The polls find every other change:
+ * one of another machine, one behind a link, and one in place, which may not be complete yet.
  *
  * @returns undefined where the system offers no such events
  */

@@ -14,9 +14,9 @@ import { unixTime } from '../../base/time.ts';
 import { version } from '../../own-files.ts';
 import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
+import { watchPunctuality } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
 import { collectFamilies, type SupervisorFacts } from './metrics.ts';
-import { watchPunctuality } from './punctuality.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 

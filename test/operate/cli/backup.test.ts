@@ -99,7 +99,7 @@ test('the commands of BACKUP.md restore keys, session key and the mark of the se
   assert.ok(names.includes('service-file.accepted'));
 
   const [before = '', after = ''] = block('mv data data.before')
-    .split(/systemctl (?:stop|start) shop\.service\n/)
+    .split(/systemctl (?:stop shop\.socket|start) shop\.service\n/)
     .slice(1);
   assert.equal(after, '');
   await shop.stop();

@@ -109,7 +109,7 @@ async function deployTo(
   }
 }
 
-/** What a deployment to one machine would find there. */
+/** The state of a machine before a deployment, or the reason why none can begin. */
 type Prospect = Pick<Outcome, 'host' | 'dir' | 'error'> & { readonly sendsGatefold?: boolean };
 
 /** Asks a machine whether a deployment can begin there, and changes nothing, with `--setup` neither. */
@@ -177,7 +177,7 @@ function ownFiles(): Files {
     .filter((path) => /\.(?:js|html)$/.test(path))
     .map((path) => `dist/${withSlashes(path)}`)
     .sort();
-  return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
+  return { root, paths: [...built, 'deploy/gatefold.service', 'deploy/gatefold.socket', 'package.json'] };
 }
 
 /**

@@ -15,6 +15,8 @@ export interface MetricRow extends Omit<Family, 'samples'> {
 
 export interface SupervisorFacts {
   readonly version: string;
+  /** `0.1.0+5f2a9c0d`: the version, and a hash of the program. It is also the name in `runtime/` of a deployment. */
+  readonly build: string;
   readonly node: string;
   readonly wantedWorkers: number;
   /** Unix time in seconds. */
@@ -52,9 +54,11 @@ const gauge = rowsOf('gauge');
 const histogram = rowsOf('histogram');
 
 export const METRICS: readonly MetricRow[] = [
-  gauge('gatefold_build_info', 'Always 1; version of gatefold and of Node', (_, { version, node }) => [
-    { labels: { version, node }, value: 1 },
-  ]),
+  gauge(
+    'gatefold_build_info',
+    'Always 1; version and build of gatefold, version of Node',
+    (_, { version, build, node }) => [{ labels: { version, build, node }, value: 1 }],
+  ),
   gauge('gatefold_start_time_seconds', 'Start time of the supervisor, Unix time', (_, { startedAt }) => startedAt),
   gauge('gatefold_ready', '1 while /readyz answers 200', (service) => Number(readinessOf(service) === 'ready')),
 

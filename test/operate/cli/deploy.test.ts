@@ -25,7 +25,7 @@ import {
   runProgram,
   waitForRelease,
 } from '../../../src/operate/cli/deploy/serving.ts';
-import { runScript, socketOf, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
+import { makeCommand, serviceScript, socketOf, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
 import { MARK, quote, runRemote } from '../../../src/operate/cli/deploy/ssh.ts';
 import { parseTarget } from '../../../src/operate/cli/deploy/target.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
@@ -556,7 +556,10 @@ test('the socket of a project has its name, and the service asks for it', () => 
   const socket = socketOf(read('gatefold.socket'), 'shop');
   assert.match(socket, /^ListenStream=3000\nFileDescriptorName=http\nBacklog=4096$/m);
   assert.doesNotMatch(socket, /gatefold\./);
-  assert.match(runScript('/srv/shop', 'controllers', '/usr/bin/node'), /\$\{READY:=all\}[\s\S]*\nexec \S+ runtime/);
+  assert.match(
+    serviceScript('server', '/srv/shop', 'controllers', '/usr/bin/node'),
+    /\$\{READY:=all\}[\s\S]*\nexec \S+ runtime/,
+  );
 });
 
 test('userOf returns a valid user name for any project name', () => {

@@ -11,6 +11,7 @@ import { parseMetrics, total } from '../../support/prometheus-text.ts';
 
 const ABOUT: SupervisorFacts = {
   version: '1.2.3',
+  build: '1.2.3+0a',
   node: '20.0.0',
   wantedWorkers: 2,
   startedAt: 1,
@@ -137,7 +138,7 @@ describe('METRICS', () => {
     assert.equal(total(metrics, 'gatefold_request_duration_seconds_count', test), 3);
     assert.equal(total(metrics, 'gatefold_response_bytes_total', test), 30);
     assert.equal(total(metrics, 'gatefold_cpu_seconds_total', { process: 'workers' }), 1e-7);
-    assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', node: '20.0.0' }), 1);
+    assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', build: '1.2.3+0a', node: '20.0.0' }), 1);
   });
 });
 

@@ -88,6 +88,8 @@ export function stopListening(server: Net.Server): void {
 
 /** The counters of a socket's handle, libuv's object for the socket. Node 20 to 26 have all of them. */
 interface Handle {
+  /** The number of the descriptor; -1 or undefined on Windows. */
+  readonly fd?: number;
   /** The number of bytes in `bytesWritten` that the kernel has not taken yet. */
   readonly writeQueueSize?: number;
   readonly bytesWritten?: number;
@@ -103,6 +105,15 @@ interface Handle {
 export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' | 'bytesWritten'> {
   const { _handle: handle } = socket as { _handle?: Handle | null };
   return handle?._parent ?? handle ?? {};
+}
+
+/**
+ * Returns the number of a TCP socket's descriptor, which is the lowest one that was free. Uses `socket._handle`.
+ * Returns 0 on a Node without it, and for a closed socket.
+ */
+export function descriptorOf(socket: Net.Socket): number {
+  const { _handle: handle } = socket as { _handle?: Handle | null };
+  return (handle?._parent ?? handle)?.fd ?? 0;
 }
 
 /**

@@ -16,7 +16,8 @@ import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { watchPunctuality } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
-import { collectFamilies, type SupervisorFacts } from './metrics.ts';
+import type { SupervisorFacts } from './metric-rows.ts';
+import { collectFamilies } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 

@@ -1,9 +1,10 @@
 // Finds the files of Gatefold itself, in src or in dist, which `npm run build` makes from src. The build puts all its
 // output at the top of dist. This file must therefore stay at the top of src, so that `../package.json` and the other
 // paths here are right from both folders.
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, dirname, extname, sep } from 'node:path';
+import { basename, dirname, extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
@@ -42,4 +43,28 @@ export function version(): string {
 /** Reads the page of /api/docs, which only the build makes. So a service that runs from src also reads it from dist. */
 export function readDocsPage(): string {
   return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
+}
+
+/**
+ * Returns the files that run, for a copy on another machine, relative to the package. package.json comes last, so a
+ * copy that has this file is complete.
+ */
+export function ownFiles(): { readonly root: string; readonly paths: readonly string[] } {
+  const root = packagePath();
+  const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(?:js|html)$/.test(path))
+    .map((path) => `dist/${path.split(sep).join('/')}`)
+    .sort();
+  return { root, paths: [...built, 'deploy/gatefold.service', 'deploy/gatefold.socket', 'package.json'] };
+}
+
+/**
+ * Returns the version and a hash of the files, `0.1.0+5f2a9c0d`. Two builds of one version differ in the hash. Reads
+ * all the files.
+ */
+export function buildName(): string {
+  const hash = createHash('sha256');
+  const { root, paths } = ownFiles();
+  for (const path of paths) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
+  return `${version()}+${hash.digest('hex').slice(0, 8)}`;
 }

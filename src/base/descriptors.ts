@@ -1,6 +1,6 @@
 // Computes how many connections the limit of descriptors allows. At the limit, the kernel drops new connections before
 // the service could end the one that has idled longest.
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
 const MIN_FREE = 32;
@@ -28,12 +28,29 @@ export function maxSupervisorConnections(wanted: number, limit: number | undefin
  * Returns the soft limit of open files, which Node raises to the hard limit (`ulimit -Hn`) when Node starts. Returns
  * undefined when there is no limit, or when the system has no /proc.
  */
-function descriptorLimit(): number | undefined {
+export function descriptorLimit(): number | undefined {
   try {
     const limits = readFileSync('/proc/self/limits', 'latin1');
     const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
     return soft === undefined ? undefined : Number(soft);
   } catch {
     return undefined;
+  }
+}
+
+/** Descriptors that no connection takes, so that files can be read although something has leaked all others. */
+const LAST_FREE = 16;
+
+/** Returns the highest descriptor that a connection may have. A new descriptor is always the lowest free one. */
+export function maxDescriptor(limit: number | undefined = descriptorLimit()): number {
+  return limit === undefined ? Number.POSITIVE_INFINITY : Math.max(LAST_FREE, limit - LAST_FREE);
+}
+
+/** Returns how many descriptors this process has open. Linux has had the number as the size of a folder since 6.2. */
+export function openDescriptors(): number {
+  try {
+    return statSync('/proc/self/fd').size;
+  } catch {
+    return 0;
   }
 }

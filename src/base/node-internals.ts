@@ -22,7 +22,10 @@ export interface BoundSocket {
   close(): void;
 }
 
-type ListeningHandle = BoundSocket & { getsockname(address: { port?: number }): number };
+type ListeningHandle = BoundSocket & { getsockname(address: { port?: number; address?: string }): number };
+
+/** @returns the handle of libuv, or the number of the system's error */
+type CreateHandle = (address: string | null, port: number, family: number, fd?: number) => ListeningHandle | number;
 
 /**
  * Binds a TCP socket, but accepts no connection on it in this process. Uses `net._createServerHandle`, the function
@@ -38,9 +41,7 @@ export function bindSocket(
   port: number,
   family: number,
 ): { readonly socket: BoundSocket; readonly port: number | undefined } | number {
-  const { _createServerHandle: createHandle } = require('node:net') as {
-    _createServerHandle(address: string | null, port: number, family: number): ListeningHandle | number;
-  };
+  const { _createServerHandle: createHandle } = require('node:net') as { _createServerHandle: CreateHandle };
   const handle = createHandle(address, port, family);
   if (typeof handle === 'number') return handle;
   const localAddress: { port?: number } = {};
@@ -48,6 +49,32 @@ export function bindSocket(
   // bound to no port.
   const status = handle.getsockname(localAddress);
   return { socket: handle, port: status === 0 && localAddress.port ? localAddress.port : undefined };
+}
+
+/**
+ * Takes a listening TCP socket that another program has opened. Like `bindSocket`, this function accepts no connection:
+ * `listen({ fd })` would accept some in this process. Uses `net._createServerHandle`.
+ *
+ * @returns undefined when the descriptor is no TCP socket
+ */
+export function adoptSocket(
+  fd: number,
+): { readonly socket: BoundSocket; readonly port: number; readonly address: string } | undefined {
+  const { _createServerHandle: createHandle } = require('node:net') as { _createServerHandle: CreateHandle };
+  const handle = createHandle(null, 0, -1, fd);
+  if (typeof handle === 'number') return undefined;
+  const { port, address } = localAddressOf(handle);
+  return port === undefined || address === undefined ? undefined : { socket: handle, port, address };
+}
+
+/** @returns no address when the system refuses, or when the handle is no TCP socket */
+function localAddressOf(handle: ListeningHandle): { port?: number; address?: string } {
+  const address: { port?: number; address?: string } = {};
+  try {
+    return handle.getsockname(address) === 0 ? address : {};
+  } catch {
+    return {};
+  }
 }
 
 /**
@@ -61,6 +88,8 @@ export function stopListening(server: Net.Server): void {
 
 /** The counters of a socket's handle, libuv's object for the socket. Node 20 to 26 have all of them. */
 interface Handle {
+  /** The number of the descriptor; -1 or undefined on Windows. */
+  readonly fd?: number;
   /** The number of bytes in `bytesWritten` that the kernel has not taken yet. */
   readonly writeQueueSize?: number;
   readonly bytesWritten?: number;
@@ -76,6 +105,15 @@ interface Handle {
 export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' | 'bytesWritten'> {
   const { _handle: handle } = socket as { _handle?: Handle | null };
   return handle?._parent ?? handle ?? {};
+}
+
+/**
+ * Returns the number of a TCP socket's descriptor, which is the lowest one that was free. Uses `socket._handle`.
+ * Returns 0 on a Node without it, and for a closed socket.
+ */
+export function descriptorOf(socket: Net.Socket): number {
+  const { _handle: handle } = socket as { _handle?: Handle | null };
+  return (handle?._parent ?? handle)?.fd ?? 0;
 }
 
 /**

@@ -2,6 +2,7 @@
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
 import { secretFlags } from '../base/config.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
+import { type ListenFds, takeListenFds } from '../base/listen-fds.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
 import { isSecure } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
@@ -18,6 +19,8 @@ if (basics !== undefined) await run(basics);
 
 async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink } = basics;
+  const listenFds = readListenFds();
+  if (listenFds === undefined) return;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   const otherPackage = findOtherPackage(settings.controllersDir);
@@ -26,14 +29,25 @@ async function run(basics: ProcessBasics): Promise<void> {
   const output = sink.isShared ? relayOutput(sink) : undefined;
   const { serve } = await import('../live/supervisor/serve.ts');
   const opsServer = await createOpsServer(basics);
-  const certificates = await createCertificates(basics);
+  const certificates = await createCertificates(basics, listenFds);
   const store = await createStore(basics);
   const announcer = await createAnnouncer(basics);
   await serve({
-    ...{ settings, log, flush: sink.close, output, opsServer, certificates, store, announcer },
+    ...{ settings, listenFds, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
     exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
   });
+}
+
+/** @returns undefined when a socket of systemd has no place; the reason is on standard error then */
+function readListenFds(): ListenFds | undefined {
+  try {
+    return takeListenFds();
+  } catch (error) {
+    process.stderr.write(`gatefold: ${(error as Error).message}\n`);
+    process.exitCode = 1;
+    return undefined;
+  }
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
@@ -58,8 +72,11 @@ async function createStore({ settings, log, sink }: ProcessBasics): Promise<Shar
   return createSharedStore({ scriptPath, scriptArguments, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
 }
 
-async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {
+async function createCertificates(
+  { settings, log }: ProcessBasics,
+  { httpPort: httpPortFd }: ListenFds,
+): Promise<Certificates | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createCertificates } = await import('../operate/https/certificates.ts');
-  return createCertificates({ settings, log, version: version() });
+  return createCertificates({ settings, log, version: version(), httpPortFd });
 }

@@ -2,7 +2,7 @@
 // needs are imported at the top, because a later import would delay the first answer.
 import cluster from 'node:cluster';
 import { getHeapStatistics } from 'node:v8';
-import { maxConnections } from '../base/descriptors.ts';
+import { maxConnections, maxDescriptor } from '../base/descriptors.ts';
 import type { Log } from '../base/log.ts';
 import { keepTickShape } from '../base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
@@ -21,7 +21,7 @@ import { version } from '../own-files.ts';
 import type { App } from '../request/app.ts';
 
 /** Milliseconds between two notes of the heap. */
-const HEAP_INTERVAL = 1000;
+const HEAP_INTERVAL = 250;
 
 keepTickShape();
 const note = createNoteWriter();
@@ -30,11 +30,12 @@ if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   let app: App | undefined;
-  if (note !== undefined)
-    setInterval(() => {
-      const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-      note.heap({ used, limit });
-    }, HEAP_INTERVAL).unref();
+  const noteHeap = () => {
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+    note?.heap({ used, limit });
+  };
+  noteHeap();
+  if (note !== undefined) setInterval(noteHeap, HEAP_INTERVAL).unref();
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
@@ -47,6 +48,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
         sink,
         observer: metrics?.observer,
         noteBegin: note?.begin,
+        maxDescriptor: maxDescriptor(),
         transport,
         shared: await createStoreTable(settings),
         ...events,

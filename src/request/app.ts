@@ -26,7 +26,7 @@ import { defer } from './connections/pipelining.ts';
 import { Exchange, type Step, type ToolCall } from './exchange.ts';
 import { createExchangeContexts } from './exchange-contexts.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
-import { type EventSettings, routeOf, serveAndPublish } from './request-event.ts';
+import { createBeginNote, type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
 import { routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
@@ -46,6 +46,8 @@ export interface AppParts extends TargetParts {
   /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check' | 'giveBack'> | undefined;
   readonly transport?: Transport | undefined;
+  /** The highest descriptor that a connection may have (base/descriptors.ts). */
+  readonly maxDescriptor?: number | undefined;
   /** Notes the operation that begins, by its verb and route, for the case that it never ends. */
   readonly noteBegin?: ((operation: string, requestId: string) => void) | undefined;
   /** Returns the number of requests that wait for a new generation of workers. They do not count as in flight. */
@@ -61,6 +63,8 @@ export interface App {
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
   inFlight(): number;
+  /** Returns the number of new connections that were closed at once, because the worker can have no more. */
+  refusedConnections(): number;
   /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
   pendingWork(): number;
   /** Stops waiting for the promises given to `params.waitUntil`, and logs each one that is pending. */
@@ -76,7 +80,13 @@ export interface App {
 
 export function createApp(parts: AppParts): App {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
-  const { limiter = createRateLimiter(), transport = PLAIN, waitingForGroups = () => 0, noteBegin } = parts;
+  const {
+    limiter = createRateLimiter(),
+    transport = PLAIN,
+    waitingForGroups = () => 0,
+    noteBegin,
+    maxDescriptor,
+  } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
   const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
   const connections = createConnections({
@@ -84,10 +94,9 @@ export function createApp(parts: AppParts): App {
     readTimeout: settings.requestTimeout,
     maxUnread: bodyBudget,
     maxConnections: settings.maxConnections,
+    maxDescriptor,
   });
-  const contexts = createExchangeContexts(
-    noteBegin && ((exchange) => noteBegin(`${exchange.verb} ${routeOf(exchange, basePath) ?? ''}`, exchange.requestId)),
-  );
+  const contexts = createExchangeContexts(createBeginNote(noteBegin, basePath));
   const respond = new Responder({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
@@ -273,6 +282,7 @@ export function createApp(parts: AppParts): App {
     rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
     setDraining: () => respond.setDraining(),
     inFlight: () => inFlight,
+    refusedConnections: connections.refused,
     pendingWork: background.pending,
     giveUpWork: background.giveUp,
     failCurrentRequest(thrown) {

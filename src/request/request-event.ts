@@ -151,7 +151,7 @@ export function followBackground({ event: requestEvent }: Exchange, work: Promis
 const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
 /** Returns the template of the request's path, such as `/api/order/{id}`; undefined when no operation was found. */
-export function routeOf(exchange: Exchange, basePath: string): string | undefined {
+function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
   if (operation === '') return undefined;
   // A request for which an operation was found has a row.
@@ -164,6 +164,14 @@ export function routeOf(exchange: Exchange, basePath: string): string | undefine
   const template = `${basePath}/${groupInUrl}${templateBelow(choice, slugs.length)}`;
   cachedTemplates.set(choice.operation, { groupInUrl, depth: slugs.length, template });
   return template;
+}
+
+/** Returns a function that notes verb, route and id of a request whose operation begins; undefined without a note. */
+export function createBeginNote(
+  note: ((operation: string, requestId: string) => void) | undefined,
+  basePath: string,
+): ((exchange: Exchange) => void) | undefined {
+  return note && ((exchange) => note(`${exchange.verb} ${routeOf(exchange, basePath) ?? ''}`, exchange.requestId));
 }
 
 /** Returns the part of a template below the group. @param depth the number of segments there */

@@ -5,15 +5,16 @@ import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
 import { errorMessage } from '../../base/failure.ts';
 import { statOf } from '../../base/fingerprint.ts';
+import type { ListenFds } from '../../base/listen-fds.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { SERVICE } from '../../base/page-name.ts';
+import { lacksGroups } from '../../base/ready-groups.ts';
 import type { Settings } from '../../base/settings.ts';
 import { trustedMode } from '../../base/system.ts';
 import { createLedger, type Ledger } from '../../callers/limits/ledger.ts';
 import type { Spending } from '../../callers/limits/rate-limiter.ts';
 import type { Announcer } from '../../operate/cli/announce.ts';
 import type { Certificates } from '../../operate/https/certificates.ts';
-import { lacksGroups } from '../../operate/ops/readiness.ts';
 import type { OperationsServer } from '../../operate/ops/server.ts';
 import type { SharedStore } from '../../operate/store/link.ts';
 import { packagePath } from '../../own-files.ts';
@@ -27,12 +28,14 @@ import { createServiceMark } from './service-mark.ts';
 import type { SupervisorStatus } from './status.ts';
 import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
-import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
+import { adoptPort, describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
 export interface ServeOptions {
   readonly settings: Settings;
+  /** The sockets that systemd has opened. */
+  readonly listenFds?: ListenFds;
   readonly log: Log;
   /** Writes the log lines that are still buffered. Called just before the process ends. */
   readonly flush: () => void;
@@ -105,7 +108,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     await certificates?.start().catch(failStart);
     const ledger = await openLedger();
     if (isStopping()) return;
-    const port = await openPort(settings.port, host);
+    const { http } = options.listenFds ?? {};
+    const port = await (http === undefined ? openPort(settings.port, host) : adoptPort(http, settings.port, host));
     if (isStopping()) return;
     const onMetrics = (worker: WorkerHandle, metrics: unknown) => opsServer?.addReport(worker.pid ?? 0, metrics);
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');

@@ -36,6 +36,7 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly observer?: RequestObserver | undefined;
   /** Notes the operation that begins (base/worker-note.ts). */
   readonly noteBegin?: AppParts['noteBegin'];
+  readonly maxDescriptor?: AppParts['maxDescriptor'];
   /** The default is HTTP without TLS. */
   readonly transport?: Transport | undefined;
   /** The connection to the store, the database that this machine shares with others; undefined without a store. */
@@ -58,7 +59,7 @@ export interface WorkerParts {
 
 /** @throws Error with a message of one line, when a table exists and cannot be read */
 export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
-  const { settings, log, sink, observer, transport, shared, noteBegin } = options;
+  const { settings, log, sink, observer, transport, shared, noteBegin, maxDescriptor } = options;
   const { admissions, onImporting, onFile, onSpent } = options;
   const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
   const { controllersDir, dataDir, basePath, sessionKey, logLevel, development } = settings;
@@ -88,7 +89,20 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
-    ...{ settings, log, requestLog, groups, identity, docs, tools, observer, limiter, transport, noteBegin },
+    ...{
+      settings,
+      log,
+      requestLog,
+      groups,
+      identity,
+      docs,
+      tools,
+      observer,
+      limiter,
+      transport,
+      noteBegin,
+      maxDescriptor,
+    },
     waitingForGroups: admissions?.waiting,
     credentials: withCallers(credentials),
   });

@@ -50,7 +50,12 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
     ...copiedFiles.map((path): [string, string] => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
     ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
     ...(switches.has('docker') ? dockerFiles(sourceToPack !== undefined) : []),
-    ...(switches.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
+    ...(switches.has('systemd')
+      ? ([
+          [`${name}.service`, unitOf(name)],
+          [`${name}.socket`, readPackageFile('deploy/gatefold.socket').replaceAll('gatefold.s', `${name}.s`)],
+        ] as [string, string][])
+      : []),
   ];
   const madeFiles: string[] = [];
   const keptFiles: string[] = [];
@@ -193,6 +198,7 @@ function unitOf(name: string): string {
     .replaceAll('/var/lib/gatefold', `/var/lib/${name}`)
     .replaceAll('/etc/gatefold/gatefold.env', `/etc/${name}.env`)
     .replaceAll('deploy/gatefold.service', `${name}.service`)
+    .replaceAll('gatefold.socket', `${name}.socket`)
     .replaceAll('enable --now gatefold', `enable --now ${name}`)
     .replace('the checkout, built, in', 'the project in')
     .replace('npm ci && npm run build && npm ci --omit=dev', 'npm ci --omit=dev')

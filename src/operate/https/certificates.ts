@@ -58,6 +58,8 @@ export interface CertificatesOptions {
   >;
   readonly version: string;
   readonly log: Log;
+  /** The descriptor of a socket that systemd has opened for HTTP_PORT. */
+  readonly httpPortFd?: number | undefined;
   /** The only root certificate that the ACME client trusts, in PEM form. Only tests set `ca`. */
   readonly ca?: string;
   /** Returns Unix milliseconds. */
@@ -71,7 +73,7 @@ const DAY = 86_400_000;
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates(options: CertificatesOptions): Certificates {
-  const { settings, version, log, ca, now = Date.now } = options;
+  const { settings, version, log, httpPortFd, ca, now = Date.now } = options;
   const { tlsCert, tlsKey, domains, dataDir, host } = settings;
   const usesAcme = domains.length > 0;
   const folder = createTlsFolder(dataDir);
@@ -91,7 +93,7 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   const httpPort =
     settings.httpPort === undefined
       ? undefined
-      : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, isServed });
+      : createHttpPort({ port: settings.httpPort, host, fd: httpPortFd, httpsPort: () => httpsPort, isServed });
 
   return {
     async start() {

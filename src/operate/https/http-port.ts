@@ -22,6 +22,8 @@ export interface HttpPortOptions {
   readonly port: number;
   readonly host: string | undefined;
   readonly httpsPort: () => number;
+  /** The descriptor of a socket that systemd has opened, in the place of `port` and `host`. */
+  readonly fd?: number | undefined;
   /** Whether HTTPS is served for this host: a name, or an address as URLs write it, in lower case. */
   readonly isServed: (host: string) => boolean;
   /** Milliseconds in which a request must arrive. */
@@ -38,7 +40,7 @@ const TIMEOUT_MS = 5000;
 const MAX_CONNECTIONS = 1000;
 
 export function createHttpPort(options: HttpPortOptions): HttpPort {
-  const { port, host, httpsPort, isServed, timeoutMs = TIMEOUT_MS } = options;
+  const { port, host, fd, httpsPort, isServed, timeoutMs = TIMEOUT_MS } = options;
   const { maxConnections = maxSupervisorConnections(MAX_CONNECTIONS) } = options;
   /** Token of a challenge → its key authorization, which is the answer. */
   const challengeAnswers = new Map<string, string>();
@@ -61,7 +63,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
 
   return {
     async listen() {
-      await listen(server, { port, host });
+      await listen(server, fd === undefined ? { port, host } : { fd });
       server.on('error', () => {});
     },
     present({ token, keyAuthorization }) {

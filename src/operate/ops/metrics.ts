@@ -5,24 +5,10 @@ import type { WorkerStatus } from '../../live/supervisor/status.ts';
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { Family, Sample } from './exposition.ts';
+import { counter, eachWorker, gauge, histogram, type MetricRow, type SupervisorFacts } from './metric-rows.ts';
 import { readinessOf } from './readiness.ts';
 import { describeCell, type OperationCounts } from './request-counts.ts';
-import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
-
-export interface MetricRow extends Omit<Family, 'samples'> {
-  readonly samples: (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample>;
-}
-
-export interface SupervisorFacts {
-  readonly version: string;
-  readonly node: string;
-  readonly wantedWorkers: number;
-  /** Unix time in seconds. */
-  readonly startedAt: number;
-  readonly memoryBytes: () => number;
-  readonly cpuSeconds: () => number;
-  readonly logLinesDropped: () => number;
-}
+import type { ServiceStatus, Totals } from './service-status.ts';
 
 /** Each state always has a sample, even when the sample is 0, because an alert needs a series that never disappears. */
 const WORKER_STATES: readonly WorkerStatus['state'][] = [
@@ -35,26 +21,12 @@ const WORKER_STATES: readonly WorkerStatus['state'][] = [
   'draining',
 ];
 
-/** Returns the samples, or the value of the only sample. A value that no process has reported yet is undefined. */
-type Measure = (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample> | number | undefined;
-
-/** Returns a function that creates a row of this type. The row shows an undefined value as 0. */
-function rowsOf(type: Family['type']) {
-  return (name: string, help: string, measure: Measure): MetricRow => {
-    const toSamples = (measured: ReturnType<Measure> = 0) =>
-      typeof measured === 'number' ? [{ value: measured }] : measured;
-    return { name, type, help, samples: (service, facts) => toSamples(measure(service, facts)) };
-  };
-}
-
-const counter = rowsOf('counter');
-const gauge = rowsOf('gauge');
-const histogram = rowsOf('histogram');
-
 export const METRICS: readonly MetricRow[] = [
-  gauge('gatefold_build_info', 'Always 1; version of gatefold and of Node', (_, { version, node }) => [
-    { labels: { version, node }, value: 1 },
-  ]),
+  gauge(
+    'gatefold_build_info',
+    'Always 1; version and build of gatefold, version of Node',
+    (_, { version, build, node }) => [{ labels: { version, build, node }, value: 1 }],
+  ),
   gauge('gatefold_start_time_seconds', 'Start time of the supervisor, Unix time', (_, { startedAt }) => startedAt),
   gauge('gatefold_ready', '1 while /readyz answers 200', (service) => Number(readinessOf(service) === 'ready')),
 
@@ -104,6 +76,23 @@ export const METRICS: readonly MetricRow[] = [
   ),
   gauge('gatefold_worker_memory_bytes', 'Resident memory of the worker', (service) =>
     eachWorker(service, ({ report }) => report.memoryBytes),
+  ),
+  gauge('nodejs_heap_size_used_bytes', 'Heap of V8 in use in the worker', (service) =>
+    eachWorker(service, ({ report }) => report.heapUsed),
+  ),
+  gauge('nodejs_heap_size_limit_bytes', 'Limit of that heap, at which the worker is aborted', (service) =>
+    eachWorker(service, ({ report }) => report.heapLimit),
+  ),
+  gauge('process_open_fds', 'Open file descriptors of the worker', (service) =>
+    eachWorker(service, ({ report }) => report.openDescriptors),
+  ),
+  gauge('process_max_fds', 'Limit of the open file descriptors; 0 where none is known', (service) =>
+    eachWorker(service, ({ report }) => report.maxDescriptors),
+  ),
+  counter(
+    'gatefold_connections_refused_total',
+    'New connections closed at once, for want of descriptors or beyond MAX_CONNECTIONS',
+    ({ totals }) => totals.connectionsRefused,
   ),
   gauge('gatefold_worker_longest_delay_seconds', 'Longest event loop delay in the last minute', (service) =>
     eachWorker(service, ({ longestDelay }) => longestDelay),
@@ -269,8 +258,4 @@ function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus
 
 function eachOperation({ requests }: Totals, samplesOf: (counts: OperationCounts) => Sample[]): Sample[] {
   return Array.from(requests.operations()).flatMap(samplesOf);
-}
-
-function eachWorker({ workers }: ServiceStatus, measure: (worker: ReportingWorker) => number): Sample[] {
-  return workers.map((worker) => ({ labels: { worker: worker.slot }, value: measure(worker) }));
 }

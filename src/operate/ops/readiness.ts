@@ -1,10 +1,9 @@
 // Decides whether the service is ready, and describes its state for /readyz. /livez needs no decision: a supervisor
 // that answers is alive.
 import { SERVICE } from '../../base/page-name.ts';
-import type { Settings } from '../../base/settings.ts';
+import { lacksGroups } from '../../base/ready-groups.ts';
 import { unixTime } from '../../base/time.ts';
 import type { GroupLoad } from '../../live/load/group-load.ts';
-import type { SupervisorStatus as WorkersStatus } from '../../live/supervisor/status.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { WorkerReport } from './report.ts';
 import type { ServiceStatus } from './service-status.ts';
@@ -42,19 +41,6 @@ export function readinessOf(service: ServiceStatus): Readiness {
   if (supervisor.store?.isTooOld) return 'store-too-old';
   if (!supervisor.workers.some(({ state }) => SERVING_STATES.has(state))) return 'no-worker';
   return areStuck(service) ? 'workers-stuck' : 'ready';
-}
-
-/**
- * Returns whether so many groups do not load that the service is not ready. With READY=all, a start needs every group,
- * and a service that was complete needs the groups that have served. So one bad new file never stops a whole fleet.
- */
-export function lacksGroups(
-  { notLoadable, groups }: Pick<WorkersStatus, 'notLoadable' | 'groups'>,
-  ready: Settings['ready'],
-): boolean {
-  if (notLoadable.length === 0) return false;
-  if (groups.loaded === 0) return true;
-  return ready === 'all' && (groups.wasComplete ? groups.lost.length > 0 : true);
 }
 
 /** A supervisor whose own timer was late cannot judge: the whole machine may have been suspended. */

@@ -18,6 +18,7 @@ export const COUNTERS = [
   'logLinesDropped',
   'spansExported',
   'spansDropped',
+  'connectionsRefused',
 ] as const;
 
 export type Counters = Record<(typeof COUNTERS)[number], number>;
@@ -33,6 +34,11 @@ export interface WorkerReport extends Readonly<Counters> {
   readonly inFlight: number;
   readonly rateLimitCallers: number;
   readonly memoryBytes: number;
+  readonly heapUsed: number;
+  readonly heapLimit: number;
+  readonly openDescriptors: number;
+  /** 0 when there is no limit, or none is known. */
+  readonly maxDescriptors: number;
   readonly credentialRows: number;
   readonly quarantinedRows: number;
   /** The names of the first 20 quarantined rows at most, and why these rows are invalid. */

@@ -11,12 +11,13 @@ import { listen } from '../../base/listen.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
 import { unixTime } from '../../base/time.ts';
-import { version } from '../../own-files.ts';
+import { buildName, version } from '../../own-files.ts';
 import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
+import { watchPunctuality } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
-import { collectFamilies, type SupervisorFacts } from './metrics.ts';
-import { watchPunctuality } from './punctuality.ts';
+import type { SupervisorFacts } from './metric-rows.ts';
+import { collectFamilies } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 
@@ -154,9 +155,19 @@ function asJson(status: number, body: object): Answer {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
+/** @returns the version alone where the files cannot be read, as in a checkout without a build */
+function nameBuild(): string {
+  try {
+    return buildName();
+  } catch {
+    return version();
+  }
+}
+
 function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number): SupervisorFacts {
   return {
     version: version(),
+    build: nameBuild(),
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,

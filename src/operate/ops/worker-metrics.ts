@@ -1,5 +1,7 @@
 // The worker's half of the metrics, loaded only with OPS_PORT. Counting a request allocates no memory, and no label
 // value comes from a client.
+import { getHeapStatistics } from 'node:v8';
+import { descriptorLimit, openDescriptors } from '../../base/descriptors.ts';
 import { servingPage } from '../../base/page-name.ts';
 import type { Credentials } from '../../callers/credentials/credentials.ts';
 import type { Identity } from '../../callers/identity/handler.ts';
@@ -17,7 +19,7 @@ export type AnsweredExchange = Pick<Exchange, 'group' | 'groupInUrl' | 'operatio
 };
 
 export interface ReportedParts {
-  readonly app: Pick<App, 'inFlight'>;
+  readonly app: Pick<App, 'inFlight' | 'refusedConnections'>;
   readonly credentials: Pick<Credentials, 'status'>;
   readonly identity: Pick<Identity, 'status'>;
   readonly limiter: Pick<RateLimiter, 'status'>;
@@ -42,6 +44,7 @@ export function createWorkerMetrics(): WorkerMetrics {
   let loopDelay: LoopDelay | undefined;
   const growthOf = createGrowthCounter();
   const memoryBytes = createMemoryReader();
+  const maxDescriptors = descriptorLimit() ?? 0;
 
   return {
     observer: {
@@ -58,6 +61,7 @@ export function createWorkerMetrics(): WorkerMetrics {
       const providers = identity.status();
       const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
+      const heap = getHeapStatistics();
       const spans = tracing?.status() ?? { exported: 0, dropped: 0 };
       return {
         requestsByOperation: requests.takeOperations(),
@@ -76,9 +80,14 @@ export function createWorkerMetrics(): WorkerMetrics {
         logLinesDropped: growthOf('log lines dropped', logWriter.droppedLines()),
         spansExported: growthOf('spans exported', spans.exported),
         spansDropped: growthOf('spans dropped', spans.dropped),
+        connectionsRefused: growthOf('connections refused', app.refusedConnections()),
         inFlight: app.inFlight(),
         rateLimitCallers: callers,
         memoryBytes: memoryBytes(),
+        heapUsed: heap.used_heap_size,
+        heapLimit: heap.heap_size_limit,
+        openDescriptors: openDescriptors(),
+        maxDescriptors,
         credentialRows: credentialsStatus.rows,
         quarantinedRows: credentialsStatus.quarantined.length,
         quarantineReasons: credentialsStatus.quarantined

@@ -2,6 +2,7 @@
 // replaces Node's own keep-alive timers. To set and clear such a timer costs 4 percent of each request
 // (docs/PERFORMANCE.md).
 import type { Server } from 'node:http';
+import { descriptorOf } from '../../base/node-internals.ts';
 import type { Exchange } from '../exchange.ts';
 import {
   attachConnection,
@@ -24,6 +25,8 @@ export interface ConnectionLimits extends SlowReaderLimits {
    * - the new connection itself
    */
   readonly maxConnections: number;
+  /** The highest descriptor of a connection. Beyond it, a new connection is treated as one beyond `maxConnections`. */
+  readonly maxDescriptor?: number | undefined;
 }
 
 export interface Connections {
@@ -34,11 +37,14 @@ export interface Connections {
   /** Called when the answer is complete. The idle time of the connection begins with this call. */
   end(exchange: Exchange): void;
   exchanges(): Iterable<Exchange>;
+  /** Returns the number of new connections that were closed at once. */
+  refused(): number;
 }
 
 export function createConnections({
   keepAliveTimeout,
   maxConnections,
+  maxDescriptor = Number.POSITIVE_INFINITY,
   ...readerLimits
 }: ConnectionLimits): Connections {
   // This is a list with free slots and not a Set. A Set sometimes replaces its internal table. An old table stays in
@@ -48,11 +54,16 @@ export function createConnections({
   const idleSweeps = sweepsIn(keepAliveTimeout);
   const cutSlowReaders = createSlowReaders(readerLimits);
   let sweepCount = 0;
+  let refusedCount = 0;
   let nextActivityOrder = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function add(socket: TrackedSocket): void {
-    if (sockets.length - freeSlots.length >= maxConnections && !destroyOldest()) return void socket.destroy();
+    const isFull = sockets.length - freeSlots.length >= maxConnections || descriptorOf(socket) > maxDescriptor;
+    if (isFull && !destroyOldest()) {
+      refusedCount++;
+      return void socket.destroy();
+    }
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
     attachConnection(socket, new Connection(slot, sweepCount, nextActivityOrder++));
@@ -137,6 +148,7 @@ export function createConnections({
   }
 
   return {
+    refused: () => refusedCount,
     watch(server, event) {
       server.on(event, add);
       server.closeIdleConnections = closeIdleConnections;

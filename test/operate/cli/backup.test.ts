@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { dirname, join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { serviceScript } from '../../../src/operate/cli/deploy/setup.ts';
 import { createFolder, type Service, startService } from '../../support/cluster-server.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -32,6 +33,7 @@ async function startShop(t: TestContext) {
   symlinkSync(dir, join(shop, 'current/controllers'));
   symlinkSync(join(ROOT, 'dist'), join(shop, 'runtime/current/dist'));
   writeFileSync(join(shop, 'env'), 'PORT=3000\n');
+  writeFileSync(join(shop, 'gatefold'), serviceScript('cli', shop, 'controllers', process.execPath), { mode: 0o755 });
   writeFileSync(join(data, 'session.key'), 'k'.repeat(64), { mode: 0o600 });
   const cli = (...words: string[]) =>
     execFileSync(
@@ -99,7 +101,7 @@ test('the commands of BACKUP.md restore keys, session key and the mark of the se
   assert.ok(names.includes('service-file.accepted'));
 
   const [before = '', after = ''] = block('mv data data.before')
-    .split(/systemctl (?:stop|start) shop\.service\n/)
+    .split(/systemctl (?:stop shop\.socket|start) shop\.service\n/)
     .slice(1);
   assert.equal(after, '');
   await shop.stop();

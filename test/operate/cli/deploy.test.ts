@@ -25,7 +25,7 @@ import {
   runProgram,
   waitForRelease,
 } from '../../../src/operate/cli/deploy/serving.ts';
-import { makeCommand, serviceScript, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
+import { makeCommand, serviceScript, socketOf, unitOf, userOf } from '../../../src/operate/cli/deploy/setup.ts';
 import { MARK, quote, runRemote } from '../../../src/operate/cli/deploy/ssh.ts';
 import { parseTarget } from '../../../src/operate/cli/deploy/target.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
@@ -548,6 +548,18 @@ test('the systemd unit of a project starts DIR/run as the user of the project', 
     const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' });
     assert.deepEqual([status, stdout + stderr], [0, ''], name);
   }
+});
+
+test('the socket of a project has its name, and the service asks for it', () => {
+  const read = (name: string) => readFileSync(resolve(import.meta.dirname, '../../../deploy', name), 'utf8');
+  assert.match(unitOf(read('gatefold.service'), '/srv/shop', 'shop'), /^After=.* shop\.socket$/m);
+  const socket = socketOf(read('gatefold.socket'), 'shop');
+  assert.match(socket, /^ListenStream=3000\nFileDescriptorName=http\nBacklog=4096$/m);
+  assert.doesNotMatch(socket, /gatefold\./);
+  assert.match(
+    serviceScript('server', '/srv/shop', 'controllers', '/usr/bin/node'),
+    /\$\{READY:=all\}[\s\S]*\nexec \S+ runtime/,
+  );
 });
 
 test('userOf returns a valid user name for any project name', () => {

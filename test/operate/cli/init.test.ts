@@ -176,7 +176,12 @@ test('init --docker --systemd makes a Dockerfile and a systemd unit', async (t) 
   const unit = readFileSync(join(cwd, 'shop/shop.service'), 'utf8');
   assert.match(unit, /^ExecStart=\/usr\/bin\/node \/opt\/shop\/node_modules\/gatefold\/dist\/server\.js$/m);
   assert.match(unit, /^StateDirectory=shop$/m);
-  assert.doesNotMatch(unit, /\/(?:opt|lib|etc)\/gatefold/);
+  assert.doesNotMatch(unit, /\/(?:opt|lib|etc)\/gatefold|gatefold\.socket/);
+  assert.match(unit, /^Wants=.* shop\.socket$/m);
+  assert.match(unit, /^Environment=READY=all$/m);
+  const socket = readFileSync(join(cwd, 'shop/shop.socket'), 'utf8');
+  assert.match(socket, /^ListenStream=3000\nFileDescriptorName=http\nBacklog=4096$/m);
+  assert.doesNotMatch(socket, /gatefold\.s/);
 });
 
 test('init refuses a folder that it cannot make and a package.json that it cannot read', async (t) => {

@@ -83,7 +83,7 @@ function parts(change: { reloads?: number; quarantined?: number } = {}): Reporte
     secret: 'never sent',
   }));
   return {
-    app: { inFlight: () => 3 },
+    app: { inFlight: () => 3, refusedConnections: () => 0 },
     credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
     identity: { status: () => ({ providers: ['a'], refusedRows: 1, keyFetches: reloads * 2, keyFailures: reloads }) },
     limiter: { status: () => ({ refused: { credential: 0, address: reloads, operation: 0 }, callers: 7 }) },
@@ -196,6 +196,7 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
     identityKeyFailures: 1,
     rateLimited: { credential: 0, address: 1, operation: 0 },
     logLinesDropped: 1,
+    connectionsRefused: 2,
     inFlight: 1,
     memoryBytes: 1,
     credentialRows: 1,

@@ -126,6 +126,7 @@ describe('docs/OPERATING.md', () => {
     }));
     const about = {
       version: '',
+      build: '',
       node: '',
       wantedWorkers: 1,
       startedAt: 0,
@@ -163,6 +164,7 @@ function service(): ServiceStatus {
     logLinesDropped: 0,
     spansExported: 0,
     spansDropped: 0,
+    connectionsRefused: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
   };
   const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;

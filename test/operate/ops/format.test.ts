@@ -4,13 +4,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Family, renderFamilies } from '../../../src/operate/ops/exposition.ts';
 import { createHistogram, observe } from '../../../src/operate/ops/histogram.ts';
-import { collectFamilies, METRICS, type SupervisorFacts } from '../../../src/operate/ops/metrics.ts';
+import type { SupervisorFacts } from '../../../src/operate/ops/metric-rows.ts';
+import { collectFamilies, METRICS } from '../../../src/operate/ops/metrics.ts';
 import { DELAY_BOUNDS } from '../../../src/operate/ops/report.ts';
 import { createRequestCounts } from '../../../src/operate/ops/request-counts.ts';
 import { parseMetrics, total } from '../../support/prometheus-text.ts';
 
 const ABOUT: SupervisorFacts = {
   version: '1.2.3',
+  build: '1.2.3+0a',
   node: '20.0.0',
   wantedWorkers: 2,
   startedAt: 1,
@@ -40,6 +42,7 @@ function totals() {
     logLinesDropped: 0,
     spansExported: 0,
     spansDropped: 0,
+    connectionsRefused: 0,
   };
 }
 
@@ -112,7 +115,7 @@ describe('METRICS', () => {
     );
     assert.equal(total(metrics, 'gatefold_ready'), 0);
     assert.equal(total(metrics, 'gatefold_workers'), 0);
-    for (const name of metrics.keys()) assert.ok(name.startsWith('gatefold_'), name);
+    for (const name of metrics.keys()) assert.match(name, /^(?:gatefold|process|nodejs)_/);
   });
 
   test('is valid Prometheus text with requests, and counts them by their labels', () => {
@@ -137,7 +140,7 @@ describe('METRICS', () => {
     assert.equal(total(metrics, 'gatefold_request_duration_seconds_count', test), 3);
     assert.equal(total(metrics, 'gatefold_response_bytes_total', test), 30);
     assert.equal(total(metrics, 'gatefold_cpu_seconds_total', { process: 'workers' }), 1e-7);
-    assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', node: '20.0.0' }), 1);
+    assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', build: '1.2.3+0a', node: '20.0.0' }), 1);
   });
 });
 

@@ -60,7 +60,7 @@ describe('createOperationsServer', () => {
     const caller = { application: { id: 'a', name: 'a' }, handler: 'Test', methods: undefined };
     const quarantined = [{ name: 'Orders app', reason: '"hash" is missing' }];
     const parts = {
-      app: { inFlight: () => 4 },
+      app: { inFlight: () => 4, refusedConnections: () => 0 },
       credentials: {
         status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }),
       },

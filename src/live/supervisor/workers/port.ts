@@ -3,7 +3,7 @@
 // worker, as many as the backlog of the socket allows.
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorName } from 'node:util';
-import { type BoundSocket, bindSocket } from '../../../base/node-internals.ts';
+import { adoptSocket, type BoundSocket, bindSocket } from '../../../base/node-internals.ts';
 
 /** The reason why the service cannot start, in one line for the person who started it. */
 export class StartError extends Error {}
@@ -43,6 +43,31 @@ export async function openPort(port: number, host: string | undefined): Promise<
     // The port was free when it was bound, so EADDRINUSE means that somebody has begun to listen on it since then.
     describeError: (code) =>
       describeListenError(boundPort, host, code, code === 'EADDRINUSE' ? PORT_TAKEN_LATER : REASONS[code]),
+    close: () => socket.close(),
+  };
+}
+
+/**
+ * Takes the socket that systemd has opened, and that stays open while the service is replaced.
+ *
+ * @throws StartError when the socket is not the one that PORT and HOST name
+ */
+export async function adoptPort(fd: number, port: number, host: string | undefined): Promise<Port> {
+  const adopted = adoptSocket(fd);
+  if (adopted === undefined) throw new StartError(`LISTEN_FDS: descriptor ${fd} is no TCP socket`);
+  const { socket, port: number, address } = adopted;
+  const wanted =
+    host === undefined ? ['::', '0.0.0.0'] : [(await lookup(host).catch(() => ({ address: host }))).address];
+  if ((port !== 0 && port !== number) || !wanted.includes(address)) {
+    socket.close();
+    throw new StartError(
+      `LISTEN_FDS: the socket listens on ${hostAndPort(address, number)}, and the service is for ${hostAndPort(host, port)}: make ListenStream= agree with PORT and HOST`,
+    );
+  }
+  return {
+    number,
+    socket,
+    describeError: (code) => describeListenError(number, host, code),
     close: () => socket.close(),
   };
 }

@@ -6,7 +6,7 @@ export interface ProcessEnd {
   readonly signalCode: string | null;
 }
 
-/** @param heap the heap of the worker at its last note, which is a second old at most if its event loop turned */
+/** @param heap the heap of the worker at its last note, which is a quarter of a second old if its event loop turned */
 export function describeEnd({ exitCode, signalCode }: ProcessEnd, heap?: Heap): string {
   if (signalCode === null) return `it ended the process with exit code ${exitCode}`;
   const cause = SIGNAL_CAUSES[signalCode];

@@ -1,16 +1,13 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
 // until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
-import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
 import { plain } from '../../../base/ink.ts';
-import { packagePath, version } from '../../../own-files.ts';
+import { buildName, ownFiles } from '../../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
 import { releaseName } from './folders.ts';
 import { type Order, type Result, readReply } from './order.ts';
-import { type Project, planProject, withSlashes } from './project.ts';
+import { type Project, planProject } from './project.ts';
 import { isMachine, type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
-import { type Files, quote, runRemote } from './ssh.ts';
+import { quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
 
 export const command: Command = {
@@ -48,7 +45,7 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
     fileCount: files.length,
     action: switches.has('back') ? 'back' : 'release',
     releaseName: releaseName(now),
-    gatefoldCopy: gatefoldCopyName(),
+    gatefoldCopy: buildName(),
     keep: parseKeep(flagValues.keep),
     setup: switches.has('setup'),
   };
@@ -109,7 +106,7 @@ async function deployTo(
   }
 }
 
-/** What a deployment to one machine would find there. */
+/** The state of a machine before a deployment, or the reason why none can begin. */
 type Prospect = Pick<Outcome, 'host' | 'dir' | 'error'> & { readonly sendsGatefold?: boolean };
 
 /** Asks a machine whether a deployment can begin there, and changes nothing, with `--setup` neither. */
@@ -168,28 +165,6 @@ async function probe(
   if (!machine.isSetUp && !mayBeNew)
     throw new CommandError(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
   return machine;
-}
-
-/** Returns the files of Gatefold itself. package.json comes last, so a copy that has this file is complete. */
-function ownFiles(): Files {
-  const root = packagePath();
-  const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.(?:js|html)$/.test(path))
-    .map((path) => `dist/${withSlashes(path)}`)
-    .sort();
-  return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
-}
-
-/**
- * Returns the name for the copy of this Gatefold in `DIR/runtime` on the machine: `0.1.0`, or `0.1.0+5f2a9c0d` for a
- * checkout. The files of a checkout can change without the version, so its name has a hash of the files.
- */
-function gatefoldCopyName(): string {
-  if (basename(dirname(packagePath())) === 'node_modules') return version();
-  const hash = createHash('sha256');
-  const { root, paths } = ownFiles();
-  for (const path of paths) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
-  return `${version()}+${hash.digest('hex').slice(0, 8)}`;
 }
 
 function parseKeep(text = '5'): number {

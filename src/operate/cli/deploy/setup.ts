@@ -27,6 +27,11 @@ export function setUp({ dir, name, controllers }: Order): string[] {
     files.push(
       [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
       [join(UNIT_FOLDER, `${name}.service`), unitOf(unit, dir, name), 0o644],
+      [
+        join(UNIT_FOLDER, `${name}.socket`),
+        socketOf(readFileSync(join(packagePath(), 'deploy/gatefold.socket'), 'utf8'), name),
+        0o644,
+      ],
     );
   }
   // Gatefold imports tsx, which Node looks for in `runtime/node_modules`. This link leads to the tsx of the project.
@@ -99,6 +104,7 @@ export function unitOf(unit: string, dir: string, name: string): string {
   return unit
     .replace(/^(?:#.*\n)+/, `# ${name} under systemd. Made by gatefold deploy --setup.\n`)
     .replace(/^Description=.*$/m, () => `Description=${name}`)
+    .replaceAll('gatefold.socket', () => `${name}.socket`)
     .replaceAll(/^(User|Group)=.*$/gm, (_, key) => `${key}=${userOf(name)}`)
     .replace(/^WorkingDirectory=.*\n/m, '')
     .replaceAll(
@@ -108,6 +114,13 @@ export function unitOf(unit: string, dir: string, name: string): string {
     .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${inQuotes(`${dir}/run`).replaceAll('$', '$$$$')}`)
     .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${inQuotes(dir)}\nReadWritePaths=${inQuotes(`${dir}/data`)}`)
     .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
+}
+
+/** Adapts deploy/gatefold.socket. */
+export function socketOf(unit: string, name: string): string {
+  return unit
+    .replace(/^(?:#.*\n)+/, `# The socket of ${name}. Made by gatefold deploy --setup.\n`)
+    .replace('the Gatefold JSON API server', () => name);
 }
 
 /** Quotes an argument in a systemd unit. The path of a program could not have quotes. */
@@ -151,7 +164,7 @@ function enableUnit(dir: string, name: string): string[] {
   runProgram('chown', [`${user}:`, join(dir, 'data')]);
   runProgram('chgrp', [user, join(dir, 'env')]);
   runProgram('systemctl', ['daemon-reload']);
-  runProgram('systemctl', ['enable', '--quiet', `${name}.service`]);
+  runProgram('systemctl', ['enable', '--quiet', `${name}.service`, `${name}.socket`]);
   return [`The unit ${name}.service starts the service as user ${user}: journalctl -u ${name}`];
 }
 

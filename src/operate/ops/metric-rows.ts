@@ -1,0 +1,40 @@
+// The types of a row in the table of metrics (metrics.ts), and the functions that make one.
+import type { Family, Sample } from './exposition.ts';
+import type { ReportingWorker, ServiceStatus } from './service-status.ts';
+
+export interface MetricRow extends Omit<Family, 'samples'> {
+  readonly samples: (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample>;
+}
+
+export interface SupervisorFacts {
+  readonly version: string;
+  /** `0.1.0+5f2a9c0d`: the version, and a hash of the program. It is also the name in `runtime/` of a deployment. */
+  readonly build: string;
+  readonly node: string;
+  readonly wantedWorkers: number;
+  /** Unix time in seconds. */
+  readonly startedAt: number;
+  readonly memoryBytes: () => number;
+  readonly cpuSeconds: () => number;
+  readonly logLinesDropped: () => number;
+}
+
+/** Returns the samples, or the value of the only sample. A value that no process has reported yet is undefined. */
+type Measure = (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample> | number | undefined;
+
+/** Returns a function that creates a row of this type. The row shows an undefined value as 0. */
+function rowsOf(type: Family['type']) {
+  return (name: string, help: string, measure: Measure): MetricRow => {
+    const toSamples = (measured: ReturnType<Measure> = 0) =>
+      typeof measured === 'number' ? [{ value: measured }] : measured;
+    return { name, type, help, samples: (service, facts) => toSamples(measure(service, facts)) };
+  };
+}
+
+export const counter = rowsOf('counter');
+export const gauge = rowsOf('gauge');
+export const histogram = rowsOf('histogram');
+
+export function eachWorker({ workers }: ServiceStatus, measure: (worker: ReportingWorker) => number): Sample[] {
+  return workers.map((worker) => ({ labels: { worker: worker.slot }, value: measure(worker) }));
+}

@@ -409,7 +409,7 @@ test('a refused call exits with 1, prints one line on standard error and keeps t
 
 test('prune removes rows that were revoked long ago, and no row whose token could then be accepted', async (t) => {
   const { folder, table, run } = bench(t);
-  const [old, recent, live, twin, other] = Array.from({ length: 5 }, () => makeRow());
+  const [old, recent, live, twin, other, named] = Array.from({ length: 6 }, () => makeRow());
   const revoked = (time: string, row = {}) => ({ ...row, revoked_at: time });
   const literal = { id: 'literal', name: 'literal', authorization: 'Basic eA==' };
   const kept = [
@@ -419,6 +419,8 @@ test('prune removes rows that were revoked long ago, and no row whose token coul
     twin?.row,
     revoked('2020-01-01', literal),
     revoked('long ago', other?.row),
+    revoked('2020-01-01', named?.row),
+    { name: named?.id, authorization: 'Basic eQ==' },
   ];
   writeTable(folder, revoked('2026-08-22', old?.row), ...kept);
   const { code, json } = await run('prune --revoked-before 90d --json');

@@ -6,6 +6,7 @@ import { createHeaderSets } from '../../src/request/answer/answer-headers.ts';
 
 const cors: CorsPolicy = {
   namesOrigins: true,
+  isOpen: false,
   dependsOnRequest: false,
   methods: 'GET',
   preflightStatus: 200,

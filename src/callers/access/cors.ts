@@ -13,6 +13,8 @@ export interface CorsPolicy {
   readonly namesOrigins: boolean;
   /** Returns whether an origin may read answers; undefined when any origin may read them. */
   readonly allows: AllowsOrigin | undefined;
+  /** Whether all origins are allowed: by `*`, or by a function that allows an origin that it cannot know. */
+  readonly isOpen: boolean;
   /** Whether `allows` can answer differently for another request of the same origin. */
   readonly dependsOnRequest: boolean;
   /** Whether browsers may send cookies with requests from the allowed origins. */
@@ -48,9 +50,12 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
   const isFunction = typeof origins === 'function';
   if (isFunction ? !isPlainFunction(origins) : origins !== '*' && !Array.isArray(origins))
     throw new Error("origins must be '*' or a list of origins, or a function (origin, request) => boolean");
+  const allows =
+    origins === '*' ? undefined : isFunction ? guardFunction(origins, credentials) : createMatcher(origins);
   return {
     namesOrigins: options.origins !== undefined,
-    allows: origins === '*' ? undefined : isFunction ? guardFunction(origins, credentials) : createMatcher(origins),
+    allows,
+    isOpen: allows === undefined || (isFunction && allows(UNKNOWN_ORIGIN, NO_REQUEST)),
     dependsOnRequest: isFunction,
     credentials,
     methods: methods === undefined ? ALL_METHODS : joinMethods(methods),

@@ -46,8 +46,9 @@ export function createCheckOrigin(
   }
 
   function isAllowed({ request }: Exchange, origin: string, own: string | undefined): boolean {
-    // `allows` is undefined for `*`. Everybody may then read, and nobody may use the cookies of a user.
-    return origin === own || publicOrigins.includes(origin) || cors?.allows?.(origin, request) === true;
+    if (origin === own || publicOrigins.includes(origin)) return true;
+    // Where all origins are allowed, everybody may read, and nobody may use the cookies of a user.
+    return cors?.isOpen === false && cors.allows?.(origin, request) === true;
   }
 
   /** Returns the origin that a browser has for this service if no proxy is between them. Browsers send `Host`. */

@@ -132,7 +132,9 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
     extended(usual, extra) {
       const lines = [...usual, ...extra];
       if (extra.length === 0) return lines;
-      if (exposed === undefined) lines[lines.indexOf(EXPOSE) + 1] += `, ${namesOf(extra).join(', ')}`;
+      // `usual` lacks the line if `origins`, a function of the author, has just answered differently.
+      const index = lines.indexOf(EXPOSE);
+      if (exposed === undefined && index >= 0) lines[index + 1] += `, ${namesOf(extra).join(', ')}`;
       return lines;
     },
     preflight: (requested) => [...preflight(requested), ...headers],

@@ -61,6 +61,17 @@ describe('origins as a function', () => {
     });
   }
 
+  it('may change its answer at any call', async (t) => {
+    const flips = '() => { globalThis.corsFlips ^= 1; return globalThis.corsFlips === 1; }';
+    const { send } = await start(t, `origins: ${flips} }, strict: true, headers: {`);
+    t.after(() => Object.assign(globalThis, { corsFlips: undefined }));
+    for (const first of [0, 1]) {
+      Object.assign(globalThis, { corsFlips: first });
+      const { status, headers } = await send('DELETE', { Origin: 'https://a.example' });
+      assert.deepEqual([status, headers.get('allow')], [405, 'GET, HEAD, POST, OPTIONS']);
+    }
+  });
+
   it('is not asked without an origin, nor for an answer to bytes that are no request', async (t) => {
     const { send, raw } = await start(t, `origins: ${ORIGINS}`);
     const asked: string[] = [];

@@ -122,6 +122,13 @@ const SERVICES: Readonly<Record<string, { files: object; settings?: Record<strin
       ['POST /api/order', [EVIL, CROSS], 'created'],
     ],
   },
+  'cors with a function that allows every origin': {
+    files: { ...serviceFile(`cors: { origins: () => true }, ${AUTHENTICATE}`), ...ORDER },
+    rows: [
+      ['POST /api/order', [COOKIE, EVIL, CROSS], REFUSED],
+      ['POST /api/order', [EVIL, CROSS], 'created'],
+    ],
+  },
   'cors without origins': {
     files: { ...serviceFile(`cors: { maxAge: 600 }, ${AUTHENTICATE}`), ...ORDER },
     rows: [['POST /api/order', [COOKIE, EVIL, CROSS], REFUSED]],

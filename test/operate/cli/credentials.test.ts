@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { createSessionToken, deriveSessionKey } from '../../../src/callers/credentials/session.ts';
+import { parseTable } from '../../../src/callers/credentials/table/table.ts';
 import { generateToken, hashSecret } from '../../../src/callers/credentials/token.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { CLI } from '../../support/command-bench.ts';
@@ -409,7 +410,7 @@ test('a refused call exits with 1, prints one line on standard error and keeps t
 
 test('prune removes rows that were revoked long ago, and no row whose token could then be accepted', async (t) => {
   const { folder, table, run } = bench(t);
-  const [old, recent, live, twin, other] = Array.from({ length: 5 }, () => makeRow());
+  const [old, recent, live, twin, other, named] = Array.from({ length: 6 }, () => makeRow());
   const revoked = (time: string, row = {}) => ({ ...row, revoked_at: time });
   const literal = { id: 'literal', name: 'literal', authorization: 'Basic eA==' };
   const kept = [
@@ -419,6 +420,8 @@ test('prune removes rows that were revoked long ago, and no row whose token coul
     twin?.row,
     revoked('2020-01-01', literal),
     revoked('long ago', other?.row),
+    revoked('2020-01-01', named?.row),
+    { name: named?.id, authorization: 'Basic eQ==' },
   ];
   writeTable(folder, revoked('2026-08-22', old?.row), ...kept);
   const { code, json } = await run('prune --revoked-before 90d --json');
@@ -426,6 +429,23 @@ test('prune removes rows that were revoked long ago, and no row whose token coul
   assert.deepEqual(table(), kept);
   assert.equal((await run('prune --revoked-before 2026-08-25 --json')).json.removed, 1);
   assert.deepEqual(table(), kept.slice(1));
+});
+
+test('revoke --here revokes beside a row with a repeated field, and that row stays quarantined', async (t) => {
+  const { folder, run } = bench(t);
+  const [good, twice] = [makeRow(), makeRow()];
+  const text = JSON.stringify({ store: { version: 'a/b/1' }, production: [good.row, twice.row] });
+  const path = join(folder, 'production.json');
+  writeFileSync(path, text.replace(`"id":"${twice.id}"`, `$&,"name":"n"`));
+  const env = { STORE: 'postgres://user@127.0.0.1:1/db' };
+  const { code, err } = await run(`revoke ${good.id} --here`, { env });
+  assert.deepEqual([code, err], [0, '']);
+  const table = parseTable(readFileSync(path, 'utf8'));
+  assert.equal(table.rows.get(good.id)?.revoked, true);
+  assert.deepEqual(
+    table.quarantined.map(({ id, reason }) => [id, reason]),
+    [[twice.id, 'it has the field "name" twice']],
+  );
 });
 
 test("without STORE, a store's copy is read with a warning, and no command changes it", async (t) => {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { readSessionKey } from '../../../src/callers/credentials/session.ts';
+import { callerKey } from '../../../src/callers/limits/bucket.ts';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
 import type { PostgresStore } from '../../../src/operate/store/postgres.ts';
 import { MAX_CHANGES, SCHEMA_VERSION, SINCE } from '../../../src/operate/store/schema.ts';
@@ -186,6 +187,20 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     await store.query("update gatefold.rate set at = at - interval '3 hours'");
     await store.sweepRates();
     assert.equal((await store.query('select * from gatefold.rate')).length, 0);
+  });
+
+  it('counts the tokens of every caller, whatever a client has put into the key', async (test) => {
+    const { store } = await startStore(test);
+    const names = [
+      'a\0',
+      'a',
+      '\ud800',
+      '\udfff\ud800',
+      `${'é'.repeat(154)}${'😀'.repeat(30)}`,
+      `${'x'.repeat(153)}${'😀'.repeat(30)}`,
+    ];
+    const keys = names.map((name) => callerKey('by', name));
+    assert.deepEqual(await store.spend(keys.map((key) => [key, 3, 10, 3600, 10])), Array(names.length).fill(7));
   });
 
   it('counts the machines that have reported lately', async (test) => {

@@ -108,9 +108,11 @@ export function pruneRows(table: EditableTable, before: number): number {
   const counts = new Map<unknown, number>();
   const isOld = ({ revoked_at: time, authorization }: RawRow) =>
     typeof time === 'string' && (parseTime(time) ?? before) < before && authorization === undefined;
-  for (const raw of table.rows) if (isObject(raw)) counts.set(raw.id, (counts.get(raw.id) ?? 0) + 1);
+  // The name of a row with a literal is its id where it has none.
+  const idOf = ({ id, name }: RawRow) => id ?? name;
+  for (const raw of table.rows) if (isObject(raw)) counts.set(idOf(raw), (counts.get(idOf(raw)) ?? 0) + 1);
   const indexes = table.rows.flatMap((raw, index) =>
-    isObject(raw) && isOld(raw) && counts.get(raw.id) === 1 ? [index] : [],
+    isObject(raw) && isOld(raw) && counts.get(idOf(raw)) === 1 ? [index] : [],
   );
   for (const index of indexes) table.remove(index);
   return indexes.length;

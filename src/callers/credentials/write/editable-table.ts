@@ -1,4 +1,5 @@
 // Edits the text of the table and formats all rows again, one on a line. Fields that Gatefold does not read stay.
+import { isObject } from '../../../base/values.ts';
 import { parseTableText, refuseRepeatedFields } from '../table/text.ts';
 
 export interface EditableTable {
@@ -17,7 +18,7 @@ export const STORE_COPY = "a copy of a store's table; set STORE (and STORE_KEY) 
  * @param isCopyAllowed whether the file may be a copy of a store, which undoes the change later
  * @returns the new text, which is absent when nothing was changed; and the value that `changeRows` returned
  * @throws Error when the bytes are not a table, or are a copy of a store; Error when a row was changed and an object in
- *   the text has a field twice; any error of `changeRows`
+ *   the text, or in that of a copy outside of its rows, has a field twice; any error of `changeRows`
  */
 export function editTableText<T>(
   bytes: Buffer,
@@ -31,7 +32,15 @@ export function editTableText<T>(
   if (editedRows.length === rows.length && editedRows.every((row, index) => row === rows[index])) return { result };
   // JSON.parse keeps only the last of two fields with the same name, and so would the new text. A row that is
   // quarantined for a repeated field would become valid.
-  refuseRepeatedFields(repeatedFields);
+  // In a copy, such a row must not stop the revocation of another row. So it stays quarantined by the field `unusable`.
+  const isCopy = members.store !== undefined;
+  refuseRepeatedFields(repeatedFields.filter(({ path: [member] }) => !isCopy || member !== 'production'));
+  for (const { key, path } of repeatedFields) {
+    const index = Number(path[1]);
+    const row = editedRows[index];
+    if (isObject(row))
+      editedRows[index] = { ...row, unusable: `it has the field ${JSON.stringify(key.slice(0, 100))} twice` };
+  }
   const rowTexts = editedRows.flatMap((row) => (row === undefined ? [] : [JSON.stringify(row)]));
   const rowList = `[\n${rowTexts.join(',\n')}\n]`;
   const memberTexts = Object.entries(members).map(

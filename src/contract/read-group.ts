@@ -199,7 +199,11 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
       return read();
     } catch (error) {
       if (error instanceof Unsupported)
-        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`, error.code);
+        throw new ContractError(
+          placeOf(error.path, error.at, files),
+          `${error.message}; ${error.cure ?? 'write a type of your own'}`,
+          error.code,
+        );
       if (!(error instanceof UnparsableFile)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(

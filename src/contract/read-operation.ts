@@ -1,6 +1,6 @@
 // Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
 // is unchecked by mistake.
-import { type ContractSettings, needsNoDataType } from './check/library.ts';
+import { type ContractSettings, dataIsQuery, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { readResults } from './results.ts';
@@ -13,7 +13,7 @@ import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
-import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
+import { excludeKinds, expectRecord, type Fail, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
 export interface RunTimeOperation {
   readonly name: string;
@@ -30,6 +30,14 @@ export interface OperationTools {
   readonly evaluator: Evaluator;
   readonly writer: SchemaWriter;
   readonly files: SourceFiles;
+}
+
+/** An argument of an operation, for the errors of its type. */
+interface Argument {
+  /** The name of the operation. */
+  readonly name: string;
+  /** The advice for a type that is not read. */
+  readonly cure: string;
 }
 
 /** @throws ContractError */
@@ -62,15 +70,20 @@ export function readOperation(
     throw new ContractError(place, `${name}(...${typedRest.name}): ${reason}`);
   }
   // After rest arguments (`...data`), no parameter has a type that can be read.
-  const shapeOf = (param: Param | undefined) =>
-    param === undefined || param.isRest || data?.isRest ? undefined : evaluateParam(name, param, scope, tools);
-  const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data);
-  const pathAndQuery = writeParams(name, params, shapeOf(params), settings.query === undefined, scope, tools);
+  const shapeOf = (param: Param | undefined, argument: Argument) =>
+    param === undefined || param.isRest || data?.isRest ? undefined : evaluateParam(argument, param, scope, tools);
+  const [dataArgument, paramsArgument] = [
+    { name, cure: cureOf(operation, 'data') },
+    { name, cure: cureOf(operation, 'params') },
+  ];
+  const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data, dataArgument);
+  const paramsShape = shapeOf(params, paramsArgument);
+  const pathAndQuery = writeParams(paramsArgument, params, paramsShape, settings.query === undefined, scope, tools);
   refuseUncapturedPath(operation, pathAndQuery.path, place);
   const dataSchema =
     dataShape === undefined || needsNoCheck(dataShape)
       ? undefined
-      : withSignature(name, data as Param, scope, tools, () => tools.writer.write(dataShape));
+      : withSignature(dataArgument, data as Param, scope, tools, () => tools.writer.write(dataShape));
   return {
     ...readWithoutRequest(),
     data: dataSchema,
@@ -135,10 +148,21 @@ function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schem
   throw new ContractError(place, `${name}: ${reason}`, 'INVALID_ROUTE');
 }
 
-function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
+/** Returns the advice for a type that is not read. The path takes no schema. */
+function cureOf({ name, settings }: RunTimeOperation, part: 'data' | 'params'): string {
+  const pathCure = 'a value of the path may be string';
+  if (part === 'params' && settings.query !== undefined) return pathCure;
+  const schemaPart = part === 'params' || dataIsQuery(name) ? 'query' : 'body';
+  const key = /^\w+$/.test(name) ? name : `'${name}'`;
+  const entry = `static operations = { ${key}: { ${schemaPart}: schema } }`;
+  const cure = `declare the schema of a library, ${entry}, or write a type of your own`;
+  return part === 'params' ? `${cure}; ${pathCure}` : cure;
+}
+
+function evaluateParam(argument: Argument, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
   const { type } = param;
   if (type === undefined) return undefined;
-  return withSignature(name, param, scope, tools, () => {
+  return withSignature(argument, param, scope, tools, () => {
     const shape = tools.evaluator.evaluate(type, scope);
     // `evaluate` leaves a named type for later. `resolve` evaluates it here, inside of `withSignature`.
     if (resolve(shape).kind === 'never')
@@ -148,16 +172,21 @@ function evaluateParam(name: string, param: Param, scope: Scope, tools: Operatio
 }
 
 /** Turns the error Unsupported of `read` into a ContractError with the signature and the place of the type. */
-function withSignature<T>(name: string, param: Param, scope: Scope, { files }: OperationTools, read: () => T): T {
+function withSignature<T>(
+  { name, cure: schemaCure }: Argument,
+  param: Param,
+  scope: Scope,
+  { files }: OperationTools,
+  read: () => T,
+): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error;
-    const key = /^\w+$/.test(name) ? name : `'${name}'`;
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
-    const cure = error.cure === '' ? '' : `; ${error.cure.replace('OPERATION', key)}`;
+    const cure = error.cure === '' ? '' : `; ${error.cure ?? schemaCure}`;
     throw new ContractError(placeOf(path, offset, files), `${signature}: ${error.message}${cure}`, error.code);
   }
 }
@@ -196,7 +225,7 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
  * fields. The server always passes both fields, so `path?: T` is read as `path: T`, and `query?: T` as `query: T`.
  */
 function writeParams(
-  name: string,
+  argument: Argument,
   param: Param | undefined,
   shape: Shape | undefined,
   readsQuery: boolean,
@@ -204,12 +233,13 @@ function writeParams(
   tools: OperationTools,
 ): Pick<OperationContract, 'path' | 'query' | 'user'> {
   if (param === undefined || shape === undefined) return {};
-  const fail = (message: string): never => {
-    throw new Unsupported(message, scope.path, param.type?.at ?? 0);
+  const fail: Fail = (message, cure) => {
+    throw new Unsupported(message, scope.path, param.type?.at ?? 0, cure);
   };
-  return withSignature(name, param, scope, tools, () => {
+  return withSignature(argument, param, scope, tools, () => {
     const target = resolve(excludeKinds(shape, 'undefined', 'null'));
-    if (!/^(?:record|any|object)$/.test(target.kind)) fail('the second argument must be a ControllerParams');
+    if (!/^(?:record|any|object)$/.test(target.kind))
+      fail('the second argument must be a ControllerParams', 'write params: ControllerParams');
     const writePart = (part: string): Schema | undefined => {
       const prop = target.kind === 'record' ? target.props.get(part) : undefined;
       const partShape = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');

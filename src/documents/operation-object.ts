@@ -1,5 +1,6 @@
 // Describes one operation in the OpenAPI document: its parameters, body, answers and callers.
 import { STATUS_CODES } from '../base/builtins.ts';
+import { isBuiltInType, isExactList } from '../base/media-kinds.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { type AccessWriter, refusalsOf } from './access.ts';
@@ -82,13 +83,16 @@ function describeBody({ operation, contract, group, components }: OperationParts
   const isBytes = settings.body === 'stream' || isFile(resolveReference(schema, group.defs));
   const mediaTypes = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
   const bytes = { schema: { type: 'string', format: 'binary' } };
-  const content = Object.fromEntries((mediaTypes ?? []).map((type): [string, object] => [type, bytes]));
+  const decoded = isBytes ? bytes : { schema: schema === undefined ? {} : components.publish(group, schema) };
+  const content = Object.fromEntries(
+    (mediaTypes ?? []).map((type): [string, object] => [type, isBuiltInType(type) ? decoded : bytes]),
+  );
   if (schema !== undefined && !isBytes) {
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
     const { required = [], type: kind } = resolveReference(schema, group.defs);
     return {
       required: contract?.dataIsOptional !== true && (kind !== 'object' || required.length > 0),
-      content: { [type]: { schema: components.publish(group, schema) }, ...content },
+      content: isExactList(mediaTypes) ? content : { [type]: decoded, ...content },
     };
   }
   if (mediaTypes !== undefined) return { required: true, content };

@@ -5,6 +5,7 @@ import { constants } from 'node:buffer';
 import { isModuleNamespaceObject } from 'node:util/types';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
+import { isBuiltInType } from '../base/media-kinds.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { isBetween, isBoolean, isNonEmptyText, isPlainFunction, isPlainObject } from '../base/values.ts';
 import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
@@ -152,7 +153,7 @@ function checkCombination(name: string, { body, bodyLimit, accepts }: OperationS
     refuse(
       `static operations: ${JSON.stringify(name)}: a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`,
     );
-  if (accepts !== undefined && isSchema(body))
+  if (accepts?.every(isBuiltInType) === false && isSchema(body))
     refuse(
       `static operations: ${JSON.stringify(name)}: what accepts lets in is a Blob, which no schema of a body checks`,
     );

@@ -4,7 +4,7 @@ import { isProxy } from 'node:util/types';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import type { ControllerParams } from '../api/controller.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
-import { VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
+import { splitRouteName, VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
@@ -113,9 +113,17 @@ export function createGroup(name: string, groupExport: Exported, isHidden: IsHid
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(
       ({ name: field }) => !methods.has(field),
     );
+    // A field that is undefined or null removes an inherited operation. Any class of the chain may mark a field.
+    const isHiddenField = (key: string) => levels.some((_, depth) => isHidden(key, depth));
+    for (const [key, { value }] of propertiesOf(controller))
+      if ((value ?? undefined) !== undefined && !methods.has(key) && !isHiddenField(key)) refuseRoute(key, 'a field');
     unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED_HIDDEN } : field)));
   }
-  if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
+  if (isClass(exported)) {
+    const statics = methodsAmong(exported, 'it is static');
+    for (const { name: key } of statics) refuseRoute(key, 'static');
+    unexposed.push(...statics);
+  }
   const names = new Set(methods.keys());
   const { declared, guards } = findProtections(groupExport, names);
   const settingsOf = readSettings(declared, names, (method) => method in controller);
@@ -208,6 +216,16 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
   return Object.entries(Object.getOwnPropertyDescriptors(holder))
     .map(([name, { value }]) => ({ name, reason, method: value as unknown }))
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
+}
+
+/** Refuses a route that would never answer, as in `'POST' = inTransaction(create)`. */
+function refuseRoute(name: string, kind: 'a field' | 'static'): void {
+  if (splitRouteName(name) === undefined) return;
+  const method = `write a method, '${name}'(data, params) { … }, with _around for what surrounds it`;
+  throw new LoadRefusal(
+    'INVALID_ROUTE',
+    `${name} is ${kind}, which answers no request: ${method}; or export an object with this property`,
+  );
 }
 
 function isMadeByClass(controller: object): boolean {

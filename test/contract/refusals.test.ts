@@ -54,12 +54,57 @@ const hidden: [name: string, source: string, expected: RegExp, more?: Record<str
   ],
 ];
 
+/** Members of a class, and the advice of their refusal. A type of the query or of the path is never a body. */
+const cures: Readonly<Record<string, string>> = {
+  "created(data: string extends 'a' ? 1 : 2) { return data; }":
+    'declare the schema of a library, static operations = { created: { body: schema } }, or write a type of your own',
+  'created(data: typeof tasks.$inferInsert) { return data; }':
+    'declare the schema of a library, static operations = { created: { body: schema } }, or write a type of your own',
+  'GET(data: Map<string, 1>) { return data; }':
+    'declare the schema of a library, static operations = { GET: { query: schema } }, or write a type of your own',
+  "'POST {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
+    "declare the schema of a library, static operations = { 'POST {id}': { query: schema } }, or write a type of your own; a value of the path may be string",
+  "static operations = { 'GET {id}': { query: any } }; 'GET {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
+    'a value of the path may be string',
+  'created(data: unknown, params: string) { return [data, params]; }': 'write params: ControllerParams',
+  'created(data: ControllerParams) { return data; }': 'write (data: unknown, params: …)',
+};
+
+describe('the refusal of a type says what to write for', () => {
+  for (const [member, cure] of Object.entries(cures)) {
+    test(member, async () => {
+      const head = "import type { ControllerParams } from 'gatefold';\nimport { tasks } from './tasks.ts';\n";
+      const schema =
+        "const any = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };";
+      const { load: result } = await load({
+        'XController.ts': `${head}${schema}\nexport default class XController { ${member} }`,
+        'tasks.ts': 'export const tasks = {} as { $inferInsert: { a: string } };',
+      });
+      assert.equal(result.error?.slice(result.error.indexOf('; ') + 2), cure, result.error ?? 'it loaded');
+    });
+  }
+});
+
+test('a schema replaces a type from a package in each method of the bare group', async () => {
+  const { load: result } = await load({
+    'XController.ts': `import type { Id } from 'shop';
+      const any = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };
+      export default class XController {
+        static operations = { GET: { query: any }, DELETE: { query: any }, POST: { body: any } };
+        GET(data: Id) { return data; }
+        DELETE(data: Id) { return data; }
+        POST(data: Id) { return data; }
+      }`,
+  });
+  assert.equal(result.error, undefined);
+});
+
 describe('the server refuses a controller file with', () => {
   const rows: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
     [
       'a type from a package',
       operation('Order', "import type { Order } from 'shop';"),
-      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; declare the schema of its library, static operations = \{ created: \{ body: schema \} \}, or write a type of your own$/,
+      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; declare the schema of a library, static operations = \{ created: \{ body: schema \} \}, or write a type of your own$/,
     ],
     [
       'a type from a path alias',

@@ -189,6 +189,18 @@ describe('the request of an operation', () => {
     ]);
     assert.deepEqual(typesOf(file), ['application/octet-stream']);
     assert.deepEqual(typesOf(file, { accepts: ['image/*'] }), ['image/*']);
+    const json = ['application/json'];
+    assert.deepEqual(typesOf(ITEM, { accepts: ['image/*'] }), ['application/json', 'image/*']);
+    assert.deepEqual(typesOf(ITEM, { accepts: ['application/x-www-form-urlencoded'] }), [
+      'application/x-www-form-urlencoded',
+    ]);
+    assert.deepEqual(
+      only({ name: 'created', data: { type: 'integer' }, settings: { accepts: json } }).requestBody?.content,
+      { 'application/json': { schema: { type: 'integer' } } },
+    );
+    assert.deepEqual(only({ name: 'created', settings: { accepts: json, body: 'stream' } }).requestBody?.content, {
+      'application/json': { schema: { type: 'string', format: 'binary' } },
+    });
     assert.deepEqual(Object.keys(only({ name: 'created', settings: { body: 'stream' } }).requestBody?.content ?? {}), [
       'application/octet-stream',
     ]);

@@ -27,6 +27,21 @@ const rows: [code: LoadErrorCode, name: string, file: string, source: string][] 
   ['INVALID_EXPORT', 'no group', 'XController.mjs', 'export const a = 1;'],
   ['INVALID_EXPORT', 'a proxy', 'XController.mjs', 'export default new Proxy({}, {});'],
   ['INVALID_ROUTE', 'a bad pattern', 'XController.mjs', inClass("'GET {'() {}")],
+  ['INVALID_ROUTE', 'a field', 'XController.mjs', inClass("'POST' = (data) => data;")],
+  [
+    'INVALID_ROUTE',
+    'a field with a schema',
+    'XController.mjs',
+    inClass("static operations = { 'GET {id}': { status: 201 } }; 'GET {id}' = () => 1;"),
+  ],
+  ['INVALID_ROUTE', 'a field that is an object', 'XController.mjs', inClass("'POST' = { run() {} };")],
+  ['INVALID_ROUTE', 'a static field', 'XController.mjs', inClass("static 'POST' = (data) => data;")],
+  [
+    'INVALID_ROUTE',
+    'a field of a base class',
+    'XController.mjs',
+    'class Base { PUT = () => 1; }\nexport default class extends Base { index() {} }',
+  ],
   [
     'INVALID_ROUTE',
     'a name that the route lacks',
@@ -84,6 +99,26 @@ for (const [i, [code, name, file, source]] of rows.entries()) {
     assert.equal(load?.code ?? 'it loaded', code, load?.error ?? 'no error');
   });
 }
+
+test('the refusal of a field that is a route says what to write', async () => {
+  const folder = join(dir, 'field');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(folder, 'XController.mjs'), inClass("'GET {id}' = () => 1;"));
+  const members = "'POST'() {} private 'GET {id}' = () => 1; 'PUT'() {}";
+  const base = `class Base { ${members} DELETE() {} }`;
+  const source = `${base}\nexport default class extends Base { static operations = { PUT: { unchecked: true } }; PUT = () => 2; DELETE = undefined }`;
+  writeFileSync(join(folder, 'YController.ts'), source);
+  const loads = await createGroups({ dir: folder, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+  const method = "write a method, 'GET {id}'(data, params) { … }, with _around for what surrounds it";
+  assert.deepEqual(
+    loads.map(({ error }) => error),
+    [
+      `Error: GET {id} is a field, which answers no request: ${method}; or export an object with this property`,
+      undefined,
+    ],
+  );
+});
 
 test('LOAD_CRASHED: a file that an earlier worker could not import', async () => {
   const folder = join(dir, 'crashed');

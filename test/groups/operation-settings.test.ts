@@ -157,6 +157,11 @@ describe('static operations', () => {
     ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
     ['a body that is not a schema', { index: { body: {} } }, /body must be a Standard Schema or 'stream'/],
     ['a schema beside accepts', { index: { body: schema, accepts: ['image/*'] } }, /no schema of a body checks/],
+    [
+      'a schema beside accepts with a type that is not decoded',
+      { index: { body: schema, accepts: ['application/json', 'image/png'] } },
+      /no schema of a body checks/,
+    ],
     ['unchecked that is a text', { index: { unchecked: 'yes' } }, /unchecked must be true or false/],
     ['hidden that is a text', { '*': { hidden: 'yes' } }, /"\*": hidden must be true or false/],
   ];

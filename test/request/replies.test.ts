@@ -61,6 +61,13 @@ before(async () => {
         accepted() { return new Reply(202) }
         text() { return new Reply(200, 'x') }
         nil() { return new Reply(200, null) }
+        html() { return new Reply(200, '<h1>é</h1>', { 'Content-Type': 'text/html; charset=utf-8', ETag: '"1"' }) }
+        emptyCsv() { return new Reply(200, '', { 'content-type': 'TEXT/CSV' }) }
+        lines() { return new Reply(200, '{}\\n{}\\n', { 'Content-Type': 'application/x-ndjson' }) }
+        jsonText() { return new Reply(200, '<h1>', { 'Content-Type': 'Application/JSON' }) }
+        problemText() { return new Reply(200, '<h1>', { 'Content-Type': 'application/problem+json; charset=utf-8' }) }
+        htmlNumber() { return new Reply(200, 5, { 'Content-Type': 'text/html' }) }
+        htmlBySetHeader(data, params) { params.setHeader('Content-Type', 'text/html'); return new Reply(200, '<h1>') }
         typed() { return new Reply(200, { a: 1 }, { 'content-type': 'application/hal+json' }) }
         typedByList() { return new Reply(200, { a: 1 }, { 'content-type': ['application/hal+json'], etag: ['"1"'] }) }
         twoTypes() { return new Reply(200, { a: 1 }, { 'Content-Type': ['text/plain', 'text/csv'] }) }
@@ -195,6 +202,17 @@ describe('a result that is sent', () => {
       body: '{"id":7}',
       headers: { location: '/api/book/7', etag: '"1"', 'content-type': JSON_TYPE, 'content-length': '8' },
     },
+    html: {
+      status: 200,
+      body: '<h1>é</h1>',
+      headers: { 'content-type': 'text/html; charset=utf-8', 'content-length': '11', etag: '"1"' },
+    },
+    emptyCsv: { status: 200, body: '', headers: { 'content-type': 'TEXT/CSV', 'content-length': '0' } },
+    lines: { status: 200, body: '{}\n{}\n', headers: { 'content-type': 'application/x-ndjson' } },
+    jsonText: { status: 200, body: '{"data":"<h1>"}', headers: { 'content-type': 'Application/JSON' } },
+    problemText: { status: 200, body: '{"data":"<h1>"}' },
+    htmlNumber: { status: 200, body: '{"data":5}', headers: { 'content-type': 'text/html' } },
+    htmlBySetHeader: { status: 200, body: '<h1>', headers: { 'content-type': 'text/html' } },
     none: { status: 204, body: '', headers: { 'content-length': undefined, 'content-type': undefined } },
     noneWithBody: { status: 204, body: '', headers: { 'content-length': undefined } },
     reset: { status: 205, body: '', headers: { 'content-length': '0' } },

@@ -21,6 +21,10 @@ before(async () => {
           patch: { body: 'stream', bodyLimit: 50_000_000 },
           deleted: { body: 'stream' },
           'POST pictures': { body: 'stream', accepts: ['image/png'] },
+          'POST json': { accepts: ['application/JSON', 'text/csv'] },
+          'POST form': { accepts: ['multipart/form-data'] },
+          'POST hal': { accepts: ['application/hal+json'] },
+          'POST texts': { accepts: ['text/*'] },
           'POST hold': { body: 'stream', bodyLimit: 50_000_000 },
           'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
           'POST echo': { body: 'stream' },
@@ -30,6 +34,10 @@ before(async () => {
         async patch(data) { return digest(data) }
         async deleted(data) { return digest(data) }
         async 'POST pictures'(data) { return digest(data) }
+        'POST json'(data) { return { isBlob: data instanceof Blob } }
+        'POST form'(data) { return { isBlob: data instanceof Blob } }
+        'POST hal'(data) { return { isBlob: data instanceof Blob } }
+        'POST texts'(data) { return { isBlob: data instanceof Blob } }
         async 'POST hold'(data) { await data.getReader().read(); await new Promise((done) => process.once('test:let-go', done)); return {} }
         'POST ignore'() { return { ignored: true } }
         'POST echo'(data) { return data }
@@ -61,6 +69,47 @@ describe('accepts', () => {
       else assert.deepEqual(JSON.parse(answer.body), body);
     });
   }
+
+  const hal = 'application/hal+json; a=b';
+  const form = 'application/x-www-form-urlencoded';
+  /** A list that names a type that the gateway decodes is exact. The last row has no such type. */
+  const exactRows: [path: string, accepted: (string | undefined)[], refused: (string | undefined)[]][] = [
+    [
+      '/json',
+      [undefined, 'application/json', 'application/json; charset=utf-8', 'Application/JSON;charset=UTF-8', 'text/csv'],
+      [form, 'multipart/form-data; boundary=b', 'text/plain', hal, 'image/png', 'text/csv2', 'text/x; a=+json', ''],
+    ],
+    ['/form', ['multipart/form-data; boundary=b'], [undefined, 'application/json', form, 'text/plain', hal]],
+    ['/hal', [hal], [undefined, 'application/json', 'application/vnd.api+json', 'text/plain']],
+    ['/texts', [undefined, 'application/json', form, 'text/plain', 'text/csv', hal], ['image/png', 'a']],
+  ];
+  for (const [path, accepted, refused] of exactRows) {
+    test(`of ${path} is its list`, async () => {
+      const statusOf = async (type: string | undefined) => {
+        const text = type?.startsWith('multipart')
+          ? '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--b--'
+          : '{}';
+        const answer = await send('POST', path, Buffer.from(text), type === undefined ? {} : { 'content-type': type });
+        return [type, answer.status];
+      };
+      assert.deepEqual(await Promise.all([...accepted, ...refused].map(statusOf)), [
+        ...accepted.map((type) => [type, 200]),
+        ...refused.map((type) => [type, 415]),
+      ]);
+    });
+  }
+
+  test('is named as it is in a refusal', async () => {
+    const messages = ['/json', '/pictures', '/texts'].map(async (path) => {
+      const answer = await send('POST', path, Buffer.from('x'), { 'content-type': 'video/mp4' });
+      return ((await answer.json()) as { message: string }).message;
+    });
+    assert.deepEqual(await Promise.all(messages), [
+      'Cannot read the body: send one of application/JSON, text/csv',
+      'Cannot read the body: send one of image/png',
+      'Cannot read the body: send one of JSON, a form (urlencoded or multipart), text/plain, text/*',
+    ]);
+  });
 
   test('applies to its own operation only', async () => {
     assertEnvelope(

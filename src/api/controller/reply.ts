@@ -15,7 +15,10 @@ const BRAND = Symbol.for('gatefold.Reply');
  */
 export class Reply<Status extends number = number, Body = unknown> {
   readonly status: Status;
-  /** Bytes and streams are sent as they are, any other value as JSON. For undefined, no body is sent. */
+  /**
+   * Bytes and streams are sent as they are, and so is a text whose `Content-Type` is not JSON. Any other value is sent
+   * as JSON. For undefined, no body is sent.
+   */
   readonly body: Body | undefined;
   readonly headers: ReplyHeaders | undefined;
 

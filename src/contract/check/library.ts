@@ -46,13 +46,13 @@ export function applySettings(
     schema: result === undefined ? first.schema : documentSchema(result, 'result'),
   };
   const hasBodySchema = body !== undefined && body !== 'stream';
-  const dataIsQuery = queryAsData(name, { body, query }) === 'always';
+  const isQueryData = queryAsData(name, { body, query }) === 'always';
   return {
     ...contract,
     summary: summary ?? contract.summary,
     data: hasBodySchema
       ? documentSchema(body, 'body')
-      : query !== undefined && dataIsQuery
+      : query !== undefined && isQueryData
         ? documentSchema(query, 'query')
         : contract.data,
     query: query === undefined ? contract.query : documentSchema(query, 'query'),
@@ -76,8 +76,15 @@ export type QueryAsData = 'always' | 'without a body' | 'never';
  */
 export function queryAsData(name: string, { body, query }: ContractSettings): QueryAsData {
   if (query === undefined || body === 'stream') return 'never';
-  if (/^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name)) return body === undefined ? 'always' : 'without a body';
-  return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name) ? 'never' : 'without a body';
+  if (dataIsQuery(name)) return body === undefined ? 'always' : 'without a body';
+  return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH)(?: |$)/.test(name)
+    ? 'never'
+    : 'without a body';
+}
+
+/** Whether the operation's name is that of a request without a body, whose data is the query. */
+export function dataIsQuery(name: string): boolean {
+  return /^(?:index|deleted)$|^(?:GET|HEAD|DELETE)(?: |$)/.test(name);
 }
 
 /** Whether the type of `data` in the source is not used: a library checks `data`, or `data` is a stream. */

@@ -10,18 +10,14 @@ export class SourceError extends Error {
   }
 }
 
-/** The advice for a type of a package. read-operation.ts replaces `OPERATION` by the operation's name. */
-export const SCHEMA_CURE =
-  'declare the schema of its library, static operations = { OPERATION: { body: schema } }, or write a type of your own';
-
 /** Thrown for a type that is not among those that docs/CONTRACTS.md lists. */
 export class Unsupported extends Error {
   /** The file that has the type; empty when the file is unknown. */
   readonly path: string;
   readonly at: number;
-  /** The advice what to write instead; empty when the message has it already. */
-  readonly cure: string;
-  constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
+  /** The advice what to write instead; empty when the message has it already. By default, it is to give a schema. */
+  readonly cure: string | undefined;
+  constructor(message: string, path: string, at: number, cure?: string) {
     super(message);
     this.path = path;
     this.at = at;

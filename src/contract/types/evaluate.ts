@@ -1,6 +1,6 @@
 // Evaluates a type of the syntax tree to a shape. The error of an unsupported type has its place. look-up.ts finds the
 // types that names mean, members.ts evaluates the fields of objects, and utility-types.ts computes `Partial` and such.
-import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
+import { CircularType } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
@@ -119,7 +119,7 @@ export function createEvaluator(): Evaluator {
     const param = scope.typeParams.get(name);
     if (param !== undefined) return param;
     const target = findType(name, scope);
-    if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
+    if (target === 'package') return fail(`${name} comes from a package, whose types are not read`);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);

@@ -56,7 +56,7 @@ export interface Prop {
   readonly isUser?: boolean;
 }
 
-/** Throws an error with the place of a type. @param cure what to write instead; default: unknown; '' for no cure */
+/** Throws an error with the place of a type. @param cure what to write instead; default: a schema; '' for no cure */
 export type Fail = (message: string, cure?: string) => never;
 
 const MAX_UNION_PARTS = 5000;

@@ -59,7 +59,7 @@ const SERVER_FIELDS =
   'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie';
 /** The shape of the fields that the server fills. It fails when an operation declares ControllerParams as its data. */
 const SERVER_FIELD_SHAPE = failingShape(
-  new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0),
+  new Unsupported('a ControllerParams is the second argument', '', 0, 'write (data: unknown, params: …)'),
 );
 
 const PARAMS_PARTS = ['path', 'query', 'user'];

@@ -1,7 +1,6 @@
 // Logs files and methods that were probably meant to answer requests but do not: `userController.ts`, or a method
 // `find_all`. Without a hint, the author sees only a 404, or a 200 from the operation `index`. A hint is logged once.
 import { describeError, type Log } from '../../base/log.ts';
-import { splitRouteName } from '../../base/route-name.ts';
 import { type Group, OPERATION_NAME } from '../../groups/operations.ts';
 import { toolsOf } from '../../groups/tools.ts';
 import type { GroupLoad } from './group-load.ts';
@@ -29,8 +28,8 @@ function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[
 
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   return unexposed.flatMap(({ name, reason }) => {
-    const isName = OPERATION_NAME.test(name) || splitRouteName(name) !== undefined;
-    const isHint = reason.startsWith('its name is not') || (reason === 'it is a field and not a method' && isName);
+    const isField = reason === 'it is a field and not a method';
+    const isHint = reason.startsWith('its name is not') || (isField && OPERATION_NAME.test(name));
     return isHint ? [`${name}: ${reason}; begin it with _ if it is no operation`] : [];
   });
 }

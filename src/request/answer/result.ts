@@ -11,7 +11,7 @@ import type { Validators } from './conditional.ts';
 import { adviseInstead, encodeResult, isBlob, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
 
 export type AnswerBody =
-  /** A `content` that is a text is JSON, or '' when there is no body. */
+  /** A `content` that is a text is JSON, the text of a Reply with another type, or '' when there is no body. */
   | { readonly kind: 'whole'; readonly content: string | Uint8Array }
   /** `length` is in bytes; undefined when it is not known before the end of the stream. */
   | { readonly kind: 'stream'; readonly source: ByteSource; readonly length: number | undefined }
@@ -45,6 +45,9 @@ export function convertResult(value: object, status: number, contentType?: strin
   return { status, ...readHeaders([]), contentType: contentType ?? type, body };
 }
 
+/** Matches `application/json` and types such as `application/problem+json`. */
+const IS_JSON = /^\s*(?:(?:application|text)\/json|[^;]*\+json)\s*(?:;|$)/i;
+
 function convertReply(
   status: number,
   value: unknown,
@@ -64,8 +67,11 @@ function convertReply(
   const lines = readHeaders(Object.entries(headers));
   if (value === undefined || NEVER_A_BODY.has(status))
     return { status, ...lines, contentType: undefined, body: NO_BODY };
+  const ownType = lines.contentType ?? contentType;
+  if (typeof value === 'string' && ownType !== undefined && !IS_JSON.test(ownType))
+    return { status, ...lines, contentType: ownType, body: { kind: 'whole', content: value } };
   const { body, type } = convertBody(value);
-  return { status, ...lines, contentType: lines.contentType ?? contentType ?? type, body };
+  return { status, ...lines, contentType: ownType ?? type, body };
 }
 
 function convertResponse(response: Response): Answer {

@@ -30,7 +30,7 @@ export interface ProcessLimits {
 export interface BodyRules {
   /** Maximum bytes of the body, both as it is sent and after inflating. */
   readonly limit: number;
-  /** The media types and ranges (`image/*`) that the operation gets undecoded, as a `Blob`. */
+  /** The setting `accepts` of the operation. */
   readonly accepts: readonly string[] | undefined;
 }
 

@@ -32,7 +32,6 @@ test('an ignored file or method is logged with its cure, once per change', async
         private secret_thing() {}
         'with-dash'() {}
         Put() {}
-        DELETE = () => 1;
         static make() {}
       }`,
     'MadeController.mjs':
@@ -50,7 +49,6 @@ test('an ignored file or method is logged with its cure, once per change', async
   const loads = await load();
   assert.deepEqual(told(loads).sort(), [
     'warn | file-ignored | userController.mjs | its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
-    method('DELETE', FIELD),
     method('FindAll', NAME),
     method('Put', NAME),
     method('find', FIELD),

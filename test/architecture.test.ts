@@ -30,20 +30,20 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   callers: {
     credentials: 'base',
-    limits: 'base',
+    rates: 'base',
     identity: 'base',
     access: 'base api/controller request/body',
   },
   groups: { '*': 'base contract callers/access' },
   request: {
     body: 'base',
-    '*': 'base api/controller callers/access callers/limits groups request/body',
+    '*': 'base api/controller callers/access callers/rates groups request/body',
   },
   live: {
     load: 'own-files base contract groups',
     folder: 'base live/load',
     worker: 'own-files base callers documents live/load operate/tools request',
-    supervisor: 'own-files base callers/limits live/load live/folder live/worker',
+    supervisor: 'own-files base callers/rates live/load live/folder live/worker',
   },
   documents: { '*': 'base api/controller contract callers/access' },
   operate: {
@@ -64,7 +64,7 @@ const UNBROKEN = /['"`/].{40,}['"`/]/;
 const FEWEST_LINES = 20;
 /** The files that decide who may call an operation. */
 const REVIEWED =
-  /^(?:callers\/(?:access|credentials|limits)\/.+|request\/[^/]+|groups\/(?:operations|operation-settings|protections)\.ts)$/;
+  /^(?:callers\/(?:access|credentials|rates)\/.+|request\/[^/]+|groups\/(?:operations|operation-settings|protections)\.ts)$/;
 
 interface SourceFile {
   /** The path relative to src. */

@@ -35,7 +35,7 @@ export interface OperationFacts extends RequestIds {
   operation: string;
 }
 
-/** The facts of a request. `page` is the group that served the request, as `servingPage` of page-name.ts returns it. */
+/** The facts of a request. `page` is the group that served the request, as `servingPage` (group-name.ts) has it. */
 interface RequestFacts extends RequestIds {
   page: string;
   operation: string;

@@ -1,4 +1,4 @@
-// Parses rate limits: `100/s`, `20/15m`, `5000/h burst 200`. The folder callers/limits/ counts requests against them.
+// Parses rate limits: `100/s`, `20/15m`, `5000/h burst 200`. The folder callers/rates/ counts requests against them.
 import { TIME_UNITS } from './time.ts';
 
 export interface Rate {

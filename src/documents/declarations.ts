@@ -1,6 +1,6 @@
 // Writes the types of all operations for a front end that lacks the source of the controllers: one TypeScript file
 // without any import. A front end calls `createClient<Api>(url)`, where `Api` is an interface of the file.
-import { urlNameOf } from '../base/page-name.ts';
+import { urlNameOf } from '../base/group-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findAmbiguousNames } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './documented.ts';

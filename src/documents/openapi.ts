@@ -1,6 +1,6 @@
 // Creates the OpenAPI 3.1 document from the contracts and settings of all groups. Fields of the document can be
 // undefined: `JSON.stringify` leaves them out.
-import { urlNameOf } from '../base/page-name.ts';
+import { urlNameOf } from '../base/group-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';

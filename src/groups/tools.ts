@@ -1,6 +1,6 @@
 // The names of a group's tools. Two tools with the same name are an error. Otherwise a call could reach another
 // operation than the one whose description the model has read.
-import { urlNameOf } from '../base/page-name.ts';
+import { urlNameOf } from '../base/group-name.ts';
 import { operationIdOf } from '../base/route-name.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';

@@ -1,8 +1,9 @@
 // Writes the log line of a request when its answer is sent, or when its client has left. Except for the ids of the
 // request and its trace, a line contains no header value, no body and no query.
+
+import { servingPage } from '../base/group-name.ts';
 import { quote, quoteName } from '../base/json-text.ts';
 import type { LineSink } from '../base/log.ts';
-import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
 
 /** @param bytes the size of the sent body @param endedAt `performance.now()` at the end of the answer */

@@ -1,9 +1,9 @@
 // The order of a request's steps, for each row of routes.ts. The order decides what is refused first.
 import type { ControllerParams } from '../api/controller.ts';
-import { type CallerTable, checkRights, createIdentifyCaller } from '../callers/access/caller.ts';
-import { createCheckCaller } from '../callers/access/caller-check.ts';
+import { type CallerTable, checkRights, createIdentifyCaller } from '../callers/access/key-check.ts';
 import { createCheckMessageOrigin, createCheckOrigin, type OriginParts } from '../callers/access/origin-check.ts';
-import { createRateSteps, type RateOptions } from '../callers/access/rates.ts';
+import { createRateSteps, type RateOptions } from '../callers/access/rate-steps.ts';
+import { createCheckCaller } from '../callers/access/user-check.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { LoadedService } from '../groups/service-file.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { LIMITS } from '../../src/contract/types/limits.ts';
+import { LIMITS } from '../../src/contract/types/check-cost.ts';
 import { checkPattern, retriesOf, stepsOf } from '../../src/contract/types/pattern.ts';
 
 /** One way for each character of the text. */

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { groupNameOf } from '../../src/base/group-name.ts';
 import { createLog } from '../../src/base/log.ts';
-import { groupNameOf } from '../../src/base/page-name.ts';
 import { createGroup, instantiate } from '../../src/groups/operations.ts';
 import type { GroupLoad } from '../../src/live/load/group-load.ts';
 import { listControllers } from '../../src/live/load/naming.ts';

@@ -1,5 +1,5 @@
 // A table of credentials for tests: `Bearer app` is a live application, and `Bearer dead` is a revoked one.
-import type { Caller } from '../../src/callers/access/caller.ts';
+import type { Caller } from '../../src/callers/access/key-check.ts';
 
 const ROW = {
   application: { id: 'app', name: 'App', scopes: ['read'] },

@@ -25,5 +25,7 @@ test('POST /api/hello without a name is refused before the controller sees it', 
   const response = await api.fetch('/hello', { method: 'POST', json: { name: '' } });
   assert.equal(response.status, 422);
   const { errors } = (await response.json()) as { errors: unknown };
-  assert.deepEqual(errors, [{ in: 'body', pointer: '/name', code: 'minLength', message: 'must not be empty', params: { limit: 1 } }]);
+  assert.deepEqual(errors, [
+    { in: 'body', pointer: '/name', code: 'minLength', message: 'must not be empty', params: { limit: 1 } },
+  ]);
 });

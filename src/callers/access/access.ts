@@ -1,5 +1,5 @@
 // The rules of the property `access`, such as `'user'` and `{ scope: 'notes:write' }`. They decide who may call an
-// operation. This file checks the form of the rules. callers/access/caller-check.ts applies the rules to requests.
+// operation. This file checks the form of the rules. callers/access/user-check.ts applies the rules to requests.
 import { isProxy } from 'node:util/types';
 import type { Access, AccessRule } from '../../api/controller/operations.ts';
 import { isObject, isPlainFunction, isScope } from '../../base/values.ts';

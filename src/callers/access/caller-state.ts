@@ -1,4 +1,4 @@
-// The caller of a request: its key and its user. The steps of caller.ts and caller-check.ts set the fields, and later
+// The caller of a request: its key and its user. The steps of key-check.ts and user-check.ts set the fields, and later
 // steps read them.
 import type { ServiceUser } from '../../api/controller/service.ts';
 import type { CallingApplication } from '../../api/controller.ts';

@@ -4,7 +4,7 @@
 import type { AccessRule } from '../../api/controller/operations.ts';
 import type { CallingApplication } from '../../api/controller.ts';
 import { refusal } from '../../base/errors.ts';
-import { groupNameOf } from '../../base/page-name.ts';
+import { groupNameOf } from '../../base/group-name.ts';
 import type { Rate } from '../../base/rate.ts';
 import { methodOf, VERB_OPERATIONS } from '../../base/route-name.ts';
 import type { Exchange } from '../../request/exchange.ts';

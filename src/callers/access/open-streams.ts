@@ -4,8 +4,8 @@
 // `away`), or the key has expired.
 
 import type { Exchange } from '../../request/exchange.ts';
-import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential, storeAway } from './credential-rights.ts';
+import type { Caller, CallerTable } from './key-check.ts';
 
 /**
  * Watches a stream until its answer ends.

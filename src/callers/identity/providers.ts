@@ -1,7 +1,8 @@
 // Keeps the providers equal to data/identity-providers.json. A valid text replaces the whole list. An invalid text is
 // logged, and the last valid list stays live.
-import { type Content, createLiveFile, readContent } from '../../base/live-file.ts';
+
 import type { Log } from '../../base/log.ts';
+import { type Content, createLiveFile, readContent } from '../../base/polled-file.ts';
 import { issuerSpellings } from './claims.ts';
 import { type Provider, type ProviderRows, parseProviderRows, type RefusedRow } from './provider-rows.ts';
 

@@ -4,7 +4,7 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
-import { LIMITS } from '../types/limits.ts';
+import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
 import { type Check, type Compiler, resolveReference } from './run.ts';
 import { compileArray, compileObject } from './structures.ts';

@@ -4,7 +4,7 @@
 
 import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
 import type { MoveDefinitions } from '../schema/bundle.ts';
-import { LIMITS } from '../types/limits.ts';
+import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
 import { cutPointer, escapeStep } from './run.ts';
 

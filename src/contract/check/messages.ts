@@ -1,7 +1,7 @@
 // Every text that a check sends to a client, such as `must be a number`, with its code and params. The text comes after
 // the name of a field, or of a part of the request such as `query`. No text contains a value that the client sent.
 
-import { LIMITS } from '../types/limits.ts';
+import { LIMITS } from '../types/check-cost.ts';
 
 /** A mistake of a value. docs/ERRORS.md has a table of the codes, and a test compares both. */
 export interface Fault {

@@ -1,6 +1,6 @@
 // Creates the check of an operation's requests. The check reports the mistakes of path, query and body together.
 import type { Problem, Schema } from '../contract.ts';
-import { LIMITS } from '../types/limits.ts';
+import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';

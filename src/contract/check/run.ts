@@ -1,7 +1,7 @@
 // A check is a function that compile.ts makes from a schema. This file declares the type of a check, the interface of
 // the compiler, and the run of a check: the mistakes that it finds, and the steps that it counts.
 import type { Schema } from '../contract.ts';
-import { LIMITS } from '../types/limits.ts';
+import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS, type Fault } from './messages.ts';
 
 /**

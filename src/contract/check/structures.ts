@@ -3,8 +3,8 @@
 
 import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
+import { LIMITS } from '../types/check-cost.ts';
 import { isNumberName } from '../types/formats.ts';
-import { LIMITS } from '../types/limits.ts';
 import { FAULTS } from './messages.ts';
 import { type Check, type CheckRun, type Compiler, PER_STEP } from './run.ts';
 

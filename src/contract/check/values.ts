@@ -2,8 +2,8 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE } from '../schema/schema.ts';
+import { LIMITS } from '../types/check-cost.ts';
 import { FORMATS } from '../types/formats.ts';
-import { LIMITS } from '../types/limits.ts';
 import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
 import { FAULTS } from './messages.ts';
 import { type Check, PER_STEP } from './run.ts';

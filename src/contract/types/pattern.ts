@@ -9,8 +9,9 @@
 // 3. An undecided choice inside a repetition can take exponentially long, so it is refused. One is accepted: the last
 //    choice of a round, if the round begins or ends with a character that nothing else in it can match.
 // 4. References to groups, and variable repetitions in a look-behind, are refused.
+
+import { LIMITS } from './check-cost.ts';
 import { meet } from './common-character.ts';
-import { LIMITS } from './limits.ts';
 import { countParts, type Part, parsePattern, type Sequence } from './parse-pattern.ts';
 
 /**

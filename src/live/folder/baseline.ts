@@ -3,7 +3,7 @@
 // entries.
 import { statSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { ABSENT, firstDifference, realPathOf, type Snapshot } from './snapshot.ts';

@@ -3,7 +3,7 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { listControllers } from '../load/naming.ts';
 import type { createStrayListing } from '../load/stray-service.ts';
 

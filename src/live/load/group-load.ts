@@ -1,8 +1,8 @@
 // The outcome of a load, as workers report it to the supervisor, and the log lines of a failed load.
 import type { LoadFailureFacts } from '../../base/events.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import type { LoadErrorCode } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
-import { SERVICE } from '../../base/page-name.ts';
 
 export interface GroupLoad {
   readonly group: string;

@@ -3,8 +3,8 @@
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { describeError, type Log } from '../../base/log.ts';
-import { SERVICE } from '../../base/page-name.ts';
 import { listControllers, listFolders } from './naming.ts';
 
 /**

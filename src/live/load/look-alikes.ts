@@ -2,7 +2,7 @@
 // the intent of the author is guessed from the names. naming.ts has the rules.
 import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, SERVICE } from '../../base/page-name.ts';
+import { groupNameOf, SERVICE } from '../../base/group-name.ts';
 import { kindOf } from '../../base/source-file.ts';
 import { allowsFolders, listControllers, parseFileName } from './naming.ts';
 

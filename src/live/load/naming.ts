@@ -3,7 +3,7 @@
 // subfolders serve.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, SERVICE, urlNameOf } from '../../base/page-name.ts';
+import { groupNameOf, SERVICE, urlNameOf } from '../../base/group-name.ts';
 
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;

@@ -3,9 +3,9 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { groupNameOf, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
-import { groupNameOf, SERVICE, urlNameOf } from '../../base/page-name.ts';
 import { type ReportMismatch, withContract } from '../../groups/group-contract.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
 import { createService, type LoadedService } from '../../groups/service-file.ts';

@@ -3,8 +3,8 @@
 // rejected, and when to retry.
 import { type GroupLoad, loadFailureFacts } from '../load/group-load.ts';
 import { Backoff } from './backoff.ts';
-import type { Service, StepResult } from './service.ts';
 import type { Rejection, Tally } from './status.ts';
+import type { Service, StepResult } from './step-parts.ts';
 
 export type Step =
   /** New workers load the whole folder and replace the workers that serve. */

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
-import type { StepResult } from './service.ts';
 import type { SupervisorStatus } from './status.ts';
+import type { StepResult } from './step-parts.ts';
 
 /** The content of the file. Folders are real paths, except for `folder`. */
 export interface GenerationRecord {

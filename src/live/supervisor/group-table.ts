@@ -2,7 +2,7 @@
 // set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
 // decide what follows from a difference.
 import { readdirSync } from 'node:fs';
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import { allowsFolders, listControllers } from '../load/naming.ts';
 

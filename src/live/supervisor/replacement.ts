@@ -1,8 +1,8 @@
 // One step of the supervisor: new workers replace workers that died, or that are faulty because something was thrown in
 // them. The new workers serve only if they loaded the same code and the same groups as the workers that serve.
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { compareWithServing } from './group-table.ts';
-import { listen, quitAll, type Service, type StepResult } from './service.ts';
+import { listen, quitAll, type Service, type StepResult } from './step-parts.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
   const { dir, log, pool, loader, table, watch, mark, stopping } = service;

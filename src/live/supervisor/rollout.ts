@@ -1,12 +1,12 @@
 // One step of the supervisor (agenda.ts decides when it is due): a new generation. New workers load the whole folder.
 // The groups that they have loaded are compared with the groups that serve. Then all new workers replace the old
 // workers, or none of them does.
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { logNotLoadable } from '../load/group-load.ts';
 import type { GenerationStep } from './agenda.ts';
 import { findLostGroups, findUnseenGroups, hasMoreGroups, isAnyInFolder, isReadable } from './group-table.ts';
-import type { LoaderResult } from './loader.ts';
-import { listen, quitAll, type Service, type StepResult } from './service.ts';
+import type { LoaderResult } from './load-in-workers.ts';
+import { listen, quitAll, type Service, type StepResult } from './step-parts.ts';
 
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 

@@ -5,14 +5,14 @@ import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
 import { errorMessage } from '../../base/failure.ts';
 import { statOf } from '../../base/fingerprint.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import type { ListenFds } from '../../base/listen-fds.ts';
 import { describeError, type Log } from '../../base/log.ts';
-import { SERVICE } from '../../base/page-name.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import type { Settings } from '../../base/settings.ts';
 import { trustedMode } from '../../base/system.ts';
-import { createLedger, type Ledger } from '../../callers/limits/ledger.ts';
-import type { Spending } from '../../callers/limits/rate-limiter.ts';
+import type { Spending } from '../../callers/rates/rate-limiter.ts';
+import { createLedger, type Ledger } from '../../callers/rates/supervisor-rates.ts';
 import type { Announcer } from '../../operate/cli/announce.ts';
 import type { Certificates } from '../../operate/https/certificates.ts';
 import type { OperationsServer } from '../../operate/ops/server.ts';
@@ -178,7 +178,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   /** Opens the ledger, which counts the requests of each caller with a rate limit, over all workers. */
   async function openLedger(): Promise<Pick<Ledger, 'spend'>> {
     if (store === undefined) return createLedger();
-    const { createSharedLedger } = await import('../../callers/limits/shared-rates.ts');
+    const { createSharedLedger } = await import('../../callers/rates/shared-rates.ts');
     return createSharedLedger(store);
   }
 

@@ -1,5 +1,5 @@
 // The status of the supervisor, for the operations port and its metrics.
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { Agenda } from './agenda.ts';
 import type { GroupTable } from './group-table.ts';

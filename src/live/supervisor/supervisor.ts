@@ -2,20 +2,20 @@
 // is a new generation (new workers load the whole folder), or a replacement of workers. agenda.ts chooses the step. The
 // steps are in rollout.ts and replacement.ts.
 
-import type { Spending } from '../../callers/limits/rate-limiter.ts';
+import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { parseFileName } from '../load/naming.ts';
 import { Agenda, type Step } from './agenda.ts';
 import { createGroupTable } from './group-table.ts';
-import { Loader } from './loader.ts';
+import { Loader } from './load-in-workers.ts';
 import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
 import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
-import { type Service, type StepResult, sendSecureState } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
+import { type Service, type StepResult, sendSecureState } from './step-parts.ts';
 import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';

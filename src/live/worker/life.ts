@@ -3,7 +3,7 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../../base/log.ts';
-import type { RateLimiter, Spending } from '../../callers/limits/rate-limiter.ts';
+import type { RateLimiter, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { App } from '../../request/app.ts';
 import { keepContextOfMicrotasks } from '../../request/exchange-contexts.ts';

@@ -2,7 +2,7 @@
 // can send its own messages over the same channel, so the messages of this file are in an envelope: `{gatefold: …}`.
 // A token pays for one request of a caller with a rate limit.
 
-import type { Balance, Spending } from '../../callers/limits/rate-limiter.ts';
+import type { Balance, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
 import type { GroupLoad } from '../load/group-load.ts';

@@ -2,11 +2,11 @@
 // that serves them. This file knows nothing of the supervisor.
 import type { LineSink, Log } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
-import type { CallerTable } from '../../callers/access/caller.ts';
+import type { CallerTable } from '../../callers/access/key-check.ts';
 import { type Credentials, createCredentials, type SharedTable } from '../../callers/credentials/credentials.ts';
 import { createIdentity, type Identity } from '../../callers/identity/handler.ts';
-import { createRateLimiter, type RateLimiter, type Spending } from '../../callers/limits/rate-limiter.ts';
-import { createDocs } from '../../documents/handlers.ts';
+import { createRateLimiter, type RateLimiter, type Spending } from '../../callers/rates/rate-limiter.ts';
+import { createDocs } from '../../documents/docs-endpoints.ts';
 import { readServiceInfo } from '../../documents/service-info.ts';
 import type { LoadedService } from '../../groups/service-file.ts';
 import { readDocsPage } from '../../own-files.ts';

@@ -2,9 +2,9 @@
 // may be shown.
 import { existsSync } from 'node:fs';
 import { describeFailure } from '../../base/failure.ts';
+import { groupNameOf } from '../../base/group-name.ts';
 import { alignColumns, plain } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
-import { groupNameOf } from '../../base/page-name.ts';
 import { identifyCaller } from '../../callers/credentials/identify.ts';
 import {
   checkSessionToken,
@@ -19,7 +19,7 @@ import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap, parseRevokedBefore } from './credential-flags.ts';
-import { copyWarnings, editTable, listTable, loadTable } from './table.ts';
+import { copyWarnings, editTable, listTable, loadTable } from './credentials-table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store'];
 

@@ -1,7 +1,7 @@
 // The check of the session key, the table and its rows for `gatefold doctor`. No finding has a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../../base/builtins.ts';
-import { groupNameOf } from '../../base/page-name.ts';
+import { groupNameOf } from '../../base/group-name.ts';
 import { trustedMode } from '../../base/system.ts';
 import { readSessionKey } from '../../callers/credentials/session.ts';
 import { type ListedRow, listCredentials } from '../../callers/credentials/table/listing.ts';

@@ -15,7 +15,7 @@ export async function checkStore({ settings }: Installation, report: Report): Pr
   if (settings.storeKeys.length === 0)
     report('warning', 'STORE_KEY is not set, so each machine has a session key of its own');
   const { describeStore } = await import('./store.ts');
-  const { withStore } = await import('./table.ts');
+  const { withStore } = await import('./credentials-table.ts');
   reportDescription(await withStore(settings, (store) => describeStore(store, settings.storeKeys)), report);
 }
 

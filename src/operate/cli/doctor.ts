@@ -3,10 +3,10 @@
 import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { flagOf } from '../../base/config.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { ignoredVariables } from '../../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { createLog } from '../../base/log.ts';
-import { SERVICE } from '../../base/page-name.ts';
 import { trustedMode } from '../../base/system.ts';
 import { createProviders } from '../../callers/identity/providers.ts';
 import { findLookAlikes } from '../../live/load/look-alikes.ts';

@@ -1,8 +1,8 @@
 // The child process of inspection.ts: loads the controllers with the server's own loader, makes what its job asks for,
 // and ends.
 import { join } from 'node:path';
+import { SERVICE } from '../../base/group-name.ts';
 import { createLog } from '../../base/log.ts';
-import { SERVICE } from '../../base/page-name.ts';
 import { outlineAccess } from '../../callers/access/access.ts';
 import { outlineOf } from '../../contract/outline.ts';
 import { writeDeclarations } from '../../documents/declarations.ts';

@@ -2,9 +2,9 @@
 import { existsSync, lstatSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { groupNameOf, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { plain, shortPlace } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
-import { groupNameOf, SERVICE, urlNameOf } from '../../base/page-name.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../../live/load/naming.ts';
 import { cureOf, readPackageType, whyCommonJs } from '../../live/load/package-type.ts';

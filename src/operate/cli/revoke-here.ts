@@ -2,7 +2,7 @@
 // the revocation is live at once, and the list of revocations to repeat in each later replica.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../../callers/credentials/table/row.ts';
-import { readRevokedHere, writeRevokedHere } from '../../callers/credentials/write/revoked-here.ts';
+import { readRevokedHere, writeRevokedHere } from '../../callers/credentials/write/local-revocations.ts';
 import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
 import type { Answer } from './command.ts';
 

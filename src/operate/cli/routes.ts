@@ -1,7 +1,8 @@
 // `gatefold routes` lists every URL that leads to an operation: explicit routes such as `/api/docs`, then the routes of
 // each group. An explicit route comes first and can take requests from a group, as the router of the server decides.
+
+import { urlNameOf } from '../../base/group-name.ts';
 import { alignColumns, shortPlace } from '../../base/ink.ts';
-import { urlNameOf } from '../../base/page-name.ts';
 import { VERB_OPERATIONS } from '../../base/route-name.ts';
 import type { ContractOutline } from '../../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../../groups/group-routes.ts';

@@ -15,7 +15,7 @@ import { SESSION_KEY, syncSessionKey } from '../store/session-key.ts';
 import type { Change } from '../store/store.ts';
 import { retryWhileAway } from '../store/update.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
-import { withStore } from './table.ts';
+import { withStore } from './credentials-table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKeys'];
 

@@ -1,7 +1,8 @@
 // Reloads a certificate and its key, whose files may change together or one by one. A valid pair is live within a
 // second. An invalid pair is logged once, and the last valid pair stays live.
-import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/live-file.ts';
+
 import type { Log } from '../../base/log.ts';
+import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/polled-file.ts';
 import { type CertificatePair, readPair } from './pair.ts';
 
 export interface LivePair extends LiveFile {

@@ -1,6 +1,6 @@
 // Decides whether the service is ready, and describes its state for /readyz. /livez needs no decision: a supervisor
 // that answers is alive.
-import { SERVICE } from '../../base/page-name.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import { unixTime } from '../../base/time.ts';
 import type { GroupLoad } from '../../live/load/group-load.ts';

@@ -1,7 +1,7 @@
 // A worker's report to the supervisor once a second: counts since the last report, and its state now. The supervisor
 // adds the counts up, so the totals stay right when a worker ends.
 import type { QuarantinedRow } from '../../callers/credentials/table/table.ts';
-import type { LimitKind } from '../../callers/limits/rate-limiter.ts';
+import type { LimitKind } from '../../callers/rates/rate-limiter.ts';
 import type { HistogramDelta } from './histogram.ts';
 import type { CredentialCount, OperationDelta } from './request-counts.ts';
 

@@ -1,7 +1,7 @@
 // The state of the service for the operations port: the supervisor's status, and the sums of the workers' reports.
 
 import type { Settings } from '../../base/settings.ts';
-import type { LimitKind } from '../../callers/limits/rate-limiter.ts';
+import type { LimitKind } from '../../callers/rates/rate-limiter.ts';
 import type { SupervisorStatus as WorkersStatus } from '../../live/supervisor/status.ts';
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';

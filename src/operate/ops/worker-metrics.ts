@@ -2,10 +2,10 @@
 // value comes from a client.
 import { getHeapStatistics } from 'node:v8';
 import { descriptorLimit, openDescriptors } from '../../base/descriptors.ts';
-import { servingPage } from '../../base/page-name.ts';
+import { servingPage } from '../../base/group-name.ts';
 import type { Credentials } from '../../callers/credentials/credentials.ts';
 import type { Identity } from '../../callers/identity/handler.ts';
-import type { RateLimiter } from '../../callers/limits/rate-limiter.ts';
+import type { RateLimiter } from '../../callers/rates/rate-limiter.ts';
 import type { App } from '../../request/app.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import { createLoopDelay, type LoopDelay } from './loop-delay.ts';

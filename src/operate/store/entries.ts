@@ -1,7 +1,7 @@
 // Names the rows of the table, because the store keeps each row as an entry with a name, and converts between names and
 // the text of the file.
 import { describeFailure } from '../../base/failure.ts';
-import { readContent } from '../../base/live-file.ts';
+import { readContent } from '../../base/polled-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { parseTableText, refuseRepeatedFields } from '../../callers/credentials/table/text.ts';
 import { sha256 } from '../../callers/credentials/token.ts';

@@ -20,7 +20,7 @@ import { errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
-import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/revoked-here.ts';
+import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/local-revocations.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { isRevoked, readTableFile, revocationTime, type TableFile, tableText, withRevocation } from './entries.ts';
 import { isSameRow, noteEndedHashes, readEndedHashes, withLostChanges } from './lost-changes.ts';

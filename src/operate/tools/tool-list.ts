@@ -1,6 +1,6 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
 // HTTP method. The descriptions come from doc comments and are sent unchanged.
-import { urlNameOf } from '../../base/page-name.ts';
+import { urlNameOf } from '../../base/group-name.ts';
 import { methodOf, type Segment } from '../../base/route-name.ts';
 import type { OperationContract } from '../../contract/contract.ts';
 import type { Group, Operation } from '../../groups/operations.ts';

@@ -4,8 +4,8 @@
 import type { ServiceOptions } from '../../api/controller/service.ts';
 import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { type HttpError, isHttpError } from '../../base/errors.ts';
+import { servingPage } from '../../base/group-name.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
-import { servingPage } from '../../base/page-name.ts';
 import { isErrorStatus } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { failEvent } from '../request-event.ts';

@@ -4,7 +4,7 @@ import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startTest, type TestApi } from '../../../src/api/testing.ts';
-import type { Caller } from '../../../src/callers/access/caller.ts';
+import type { Caller } from '../../../src/callers/access/key-check.ts';
 import { makeProject } from '../../support/command-bench.ts';
 import { GATEFOLD, type Service, startService } from '../../support/service.ts';
 

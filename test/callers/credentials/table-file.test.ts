@@ -24,7 +24,7 @@ import {
   readRevokedHere,
   revokedHerePath,
   writeRevokedHere,
-} from '../../../src/callers/credentials/write/revoked-here.ts';
+} from '../../../src/callers/credentials/write/local-revocations.ts';
 import { ChangeRefused, updateTable } from '../../../src/callers/credentials/write/table-file.ts';
 import { createFolder, makeRow, spawnFixture, tableText, writeTable } from '../../support/credentials-bench.ts';
 import { LOADER, modulePath } from '../../support/own-modules.ts';

@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SERVICE } from '../../../src/base/page-name.ts';
+import { SERVICE } from '../../../src/base/group-name.ts';
 import type { FolderWatch } from '../../../src/live/folder/watch.ts';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
 import type { LoadOutcome } from '../../../src/live/supervisor/workers/worker-handle.ts';

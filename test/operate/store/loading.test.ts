@@ -32,7 +32,7 @@ for (const entry of [
     const files = filesOf(entry);
     assert.ok(files.length > 3);
     assert.deepEqual(
-      files.filter((file) => file.startsWith('operate/store/') || file === 'callers/limits/shared-rates.ts'),
+      files.filter((file) => file.startsWith('operate/store/') || file === 'callers/rates/shared-rates.ts'),
       [],
     );
   });

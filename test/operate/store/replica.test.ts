@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { writeRevokedHere } from '../../../src/callers/credentials/write/revoked-here.ts';
+import { writeRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
 import { openReplica } from '../../../src/operate/store/replica.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 

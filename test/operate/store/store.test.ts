@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { readSessionKey } from '../../../src/callers/credentials/session.ts';
-import { callerKey } from '../../../src/callers/limits/bucket.ts';
+import { callerKey } from '../../../src/callers/rates/bucket.ts';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
 import type { PostgresStore } from '../../../src/operate/store/postgres.ts';
 import { MAX_CHANGES, SCHEMA_VERSION, SINCE } from '../../../src/operate/store/schema.ts';

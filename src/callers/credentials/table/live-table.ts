@@ -2,14 +2,14 @@
 // identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import type { Log } from '../../../base/log.ts';
 import {
   type Content,
   createLiveFile,
   type LiveFile,
   type LiveFileStatus,
   readContent,
-} from '../../../base/live-file.ts';
-import type { Log } from '../../../base/log.ts';
+} from '../../../base/polled-file.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import {
   type CompileOptions,

@@ -1,7 +1,7 @@
 // Compiles one row of the table. A row with a mistake is refused with a reason.
 
 import type { CallingApplication } from '../../../api/controller.ts';
-import { groupNameOf } from '../../../base/page-name.ts';
+import { groupNameOf } from '../../../base/group-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../../base/rate.ts';
 import { isObject, isScope } from '../../../base/values.ts';
 import { parseTime } from './instant.ts';

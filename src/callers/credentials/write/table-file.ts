@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../../base/errors.ts';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from '../../../base/folder-lock.ts';
-import { readContent } from '../../../base/live-file.ts';
+import { readContent } from '../../../base/polled-file.ts';
 import { replaceFile, syncFolder } from '../../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTableText } from './editable-table.ts';

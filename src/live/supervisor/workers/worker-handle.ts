@@ -5,7 +5,7 @@ import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { BoundSocket } from '../../../base/node-internals.ts';
 import type { Heap, LastRequest, WorkerNote } from '../../../base/worker-note.ts';
-import type { Spending } from '../../../callers/limits/rate-limiter.ts';
+import type { Spending } from '../../../callers/rates/rate-limiter.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
 import { parseFileName } from '../../load/naming.ts';

@@ -4,8 +4,8 @@
 // requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact over
 // about a second. While the store cannot be reached, each machine enforces an equal part of each rate.
 import type { Rate } from '../../base/rate.ts';
-import { createLedger, type Ledger } from './ledger.ts';
 import { callLater, type RateLimiterOptions, type Spending } from './rate-limiter.ts';
+import { createLedger, type Ledger } from './supervisor-rates.ts';
 
 export interface SharedRatesOptions extends Pick<RateLimiterOptions, 'now' | 'later'> {
   /** Subtracts spent tokens at the store. @returns the tokens left; undefined when the store does not answer */

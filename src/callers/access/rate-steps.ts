@@ -1,12 +1,12 @@
 // Two steps of a request. The first checks how often the caller may call the service, the second the `limit` of the
-// operation. The limiter in callers/limits/ counts the calls.
+// operation. The limiter in callers/rates/ counts the calls.
 import type { Limit } from '../../api/controller/operations.ts';
 import { parseRate, type Rate } from '../../base/rate.ts';
 import { isThenable } from '../../base/values.ts';
 import { objectWithoutPrototype, parseQuery } from '../../request/body/form.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import type { ExchangeContexts } from '../../request/exchange-contexts.ts';
-import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RateLimiter } from '../rates/rate-limiter.ts';
 import { addressOf, networkOf, type TrustedProxies } from './address.ts';
 
 export interface RateOptions {

@@ -71,7 +71,7 @@ describe('docs/LIMITS.md', () => {
       'request/body',
       'request/connections',
       'callers/access',
-      'callers/limits',
+      'callers/rates',
     ]) {
       for (const file of readdirSync(join(ROOT, 'src', room))) {
         if (!file.endsWith('.ts')) continue;

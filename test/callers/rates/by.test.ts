@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { parseRate, type Rate } from '../../../src/base/rate.ts';
-import { createCallerMap } from '../../../src/callers/limits/bucket.ts';
-import { createLedger } from '../../../src/callers/limits/ledger.ts';
-import { createRateLimiter, type Spending } from '../../../src/callers/limits/rate-limiter.ts';
+import { createCallerMap } from '../../../src/callers/rates/bucket.ts';
+import { createRateLimiter, type Spending } from '../../../src/callers/rates/rate-limiter.ts';
+import { createLedger } from '../../../src/callers/rates/supervisor-rates.ts';
 import { GATEFOLD, startService } from '../../support/service.ts';
 
 async function start(t: TestContext, limit: string, expectedErrors: readonly string[] = []) {

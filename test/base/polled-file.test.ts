@@ -6,7 +6,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createLiveFile, type LiveFile, type LiveFileOptions, readContent } from '../../src/base/live-file.ts';
+import { createLiveFile, type LiveFile, type LiveFileOptions, readContent } from '../../src/base/polled-file.ts';
 
 const MAX_BYTES = 1_000_000;
 

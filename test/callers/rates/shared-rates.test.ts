@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Rate } from '../../../src/base/rate.ts';
-import { createLedger } from '../../../src/callers/limits/ledger.ts';
-import { createRateLimiter } from '../../../src/callers/limits/rate-limiter.ts';
-import { createSharedLedger, type SharedRatesOptions } from '../../../src/callers/limits/shared-rates.ts';
+import { createRateLimiter } from '../../../src/callers/rates/rate-limiter.ts';
+import { createSharedLedger, type SharedRatesOptions } from '../../../src/callers/rates/shared-rates.ts';
+import { createLedger } from '../../../src/callers/rates/supervisor-rates.ts';
 
 const RATE: Rate = { count: 100, seconds: 1, burst: 100 };
 

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createBoundedMap } from '../../../src/base/bounded-map.ts';
 import { parseRate, type Rate } from '../../../src/base/rate.ts';
-import { callerKey, fullBucket, refill } from '../../../src/callers/limits/bucket.ts';
-import { createLedger } from '../../../src/callers/limits/ledger.ts';
+import { callerKey, fullBucket, refill } from '../../../src/callers/rates/bucket.ts';
 import {
   callLater,
   createRateLimiter,
   type RateLimiter,
   type Spending,
-} from '../../../src/callers/limits/rate-limiter.ts';
+} from '../../../src/callers/rates/rate-limiter.ts';
+import { createLedger } from '../../../src/callers/rates/supervisor-rates.ts';
 
 describe('parseRate', () => {
   const rows: [text: string, rate: Rate | undefined][] = [

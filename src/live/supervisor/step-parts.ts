@@ -6,7 +6,7 @@ import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { Difference, GroupTable } from './group-table.ts';
-import type { Loader } from './loader.ts';
+import type { Loader } from './load-in-workers.ts';
 import type { ServiceMark } from './service-mark.ts';
 import type { Pool } from './workers/pool.ts';
 import type { Port } from './workers/port.ts';

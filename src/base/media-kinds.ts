@@ -1,5 +1,5 @@
-// The media types of request bodies that the gateway decodes itself, and what they mean in `accepts` of an operation. The
-// essence of a media type is the type without its parameters, in lower case: `text/plain`.
+// The media types of request bodies that the gateway decodes itself, and what they mean in `accepts` of an operation.
+// The essence of a media type is the type without its parameters, in lower case: `text/plain`.
 
 /** How the gateway decodes a body. */
 export type DecodedKind = 'json' | 'form' | 'multipart' | 'text';

@@ -61,8 +61,8 @@ export interface Limit {
 /** The settings of one operation. Each schema must produce the type of the parameter or result that it describes. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
   /**
-   * Media types or ranges (`image/*`) of bodies that become a `Blob`, beside JSON, forms and text. A list that names one
-   * of these, such as `['application/json']`, is exact: any other body is refused with 415.
+   * Media types or ranges (`image/*`) of bodies that become a `Blob`, beside JSON, forms and text. A list that names
+   * one of these, such as `['application/json']`, is exact: any other body is refused with 415.
    */
   readonly accepts?: readonly string[];
   /** The longest body in bytes, after decompression; default: the service's `BODY_LIMIT`. */

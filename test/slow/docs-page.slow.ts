@@ -128,6 +128,60 @@ describe('the docs page', { skip: noChromium }, () => {
     assert.match(await found.locator('.answer pre').first().innerText(), /"ORDER_NOT_FOUND"/);
   });
 
+  test('opens with an overview: the title, the description and the groups', async () => {
+    const shown = async (own: Page) => (await own.locator('main').innerText()).split(/\s*\n\s*/).slice(0, 4);
+    const own = await open('');
+    assert.deepEqual(await shown(own), [
+      'gatefold 0.1.0',
+      'A JSON API server for Node with nothing installed at run time: drop a controller file into a folder and it answers.',
+      'Groups',
+      'book 9 operations',
+    ]);
+    assert.equal(await own.locator('main a').count(), 5);
+    assert.equal(await own.locator(`nav [aria-current="page"]`).count(), 0);
+    await own.getByRole('main').getByRole('link', { name: 'order' }).click();
+    await own.locator('h1', { hasText: 'order' }).waitFor();
+    assert.equal(await own.locator('nav [aria-current="page"]').innerText(), 'order\n8');
+    await own.locator('#title').click();
+    await own.locator('h1', { hasText: 'gatefold' }).waitFor();
+    // No group has this name.
+    await own.goto(`${api.url}/api/docs#/none/none_index`);
+    assert.match((await shown(own))[0] ?? '', /^gatefold/);
+    await own.context().close();
+  });
+
+  test('has its headings in order', async () => {
+    const levels = async () =>
+      page.evaluate<number[]>(
+        "Array.from(document.querySelectorAll('h1, h2, h3, h4, h5, h6'), ({ tagName }) => Number(tagName[1]))",
+      );
+    await page.goto('about:blank');
+    await page.goto(`${api.url}/api/docs`);
+    await page.locator('h1').waitFor();
+    assert.deepEqual(await levels(), [1, 2]);
+    const found = await panel('book/book_POST_by_id_scans');
+    const all = await levels();
+    assert.equal(all[0], 1);
+    assert.deepEqual(
+      all.filter((level, i) => i > 0 && (level === 1 || level > (all[i - 1] as number) + 1)),
+      [],
+    );
+    assert.equal(await found.getByRole('heading', { level: 2 }).innerText(), '/api/book/{id}/scans');
+    assert.deepEqual(await found.getByRole('heading', { level: 3 }).allInnerTexts(), ['PATH', 'BODY', 'ANSWERS']);
+  });
+
+  test('shows a value of the path as {id} until it is typed', async () => {
+    const found = await panel('order/order_PUT_by_id_items_by_line');
+    const line = () => found.locator('.curl code').innerText();
+    assert.match(await line(), /\/api\/order\/\{id\}\/items\/\{line\}'/);
+    await found.locator('[data-key="id"] input').fill('7');
+    assert.match(await line(), /\/api\/order\/7\/items\/\{line\}'/);
+    await found.locator('[data-key="line"] input').fill('a/{b}');
+    assert.match(await line(), /\/api\/order\/7\/items\/a%2F%7Bb%7D/);
+    await found.locator('[data-key="line"] input').fill('');
+    assert.match(await line(), /\/items\/\{line\}'/);
+  });
+
   test('skips to the main content of the current group', async () => {
     await panel('order/order_index');
     await page.locator('.skip').focus();

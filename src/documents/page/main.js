@@ -1,4 +1,4 @@
-// The page: a list of the groups, and the operations of one group. Everything on the page comes from the OpenAPI
+// The page: a list of the groups, and beside it an overview or the operations of one group. Everything on the page comes from the OpenAPI
 // document of the service.
 import { callerFields, credentials, keyField, showFields } from './caller.js';
 import { h, prose } from './element.js';
@@ -92,16 +92,38 @@ const jsonOf = (answer) => answer.json().catch(() => undefined);
 const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
 const shortPath = ({ pathBelow, group }) => pathBelow.replace(`/${group}`, '') || '/';
 
-/** Returns the group and the operation of the URL: `#/v2/order/v2_order_created` is the group `v2/order`. */
+/**
+ * Returns the group and the operation of the URL: `#/v2/order/v2_order_created` is the group `v2/order`. The group is
+ * undefined for the overview. A hash that is no place, such as that of the skip link, changes nothing.
+ */
 function currentPlace() {
   const [, group, id] = /^#\/(.*?)(?:\/([^/]*))?$/.exec(location.hash) ?? [];
-  return { group: groups.has(group) ? group : (main.dataset.group ?? groups.keys().next().value), id };
+  if (groups.has(group)) return { group, id };
+  return { group: group === undefined && location.hash !== '' ? main.dataset.group : undefined };
+}
+
+/** Shows what the service is, and its groups. */
+function showOverview() {
+  const { title, version, description } = openApi.info;
+  const rows = Array.from(groups.values(), ({ name, description: about = '', operations: { length } }) => {
+    const count = h('span', length === 1 ? '1 operation' : `${length} operations`);
+    return h('li', h('a', { href: linkTo({ group: name }) }, name), ' ', count, prose(about));
+  });
+  main.replaceChildren(
+    h('h1', title, ' ', h('span', version)),
+    prose(description) || '',
+    h('h2', rows.length === 0 ? 'No operations yet' : 'Groups'),
+    h('ul.groups', rows),
+  );
 }
 
 function show() {
   const { group, id } = currentPlace();
-  const { name = 'No operations yet', description = '', operations = [] } = groups.get(group) ?? {};
-  if (main.dataset.group !== name) {
+  const { name, description, operations = [] } = groups.get(group) ?? {};
+  if (name === undefined) {
+    delete main.dataset.group;
+    showOverview();
+  } else if (main.dataset.group !== name) {
     main.dataset.group = name;
     const setUrl = (operation) => history.replaceState(null, '', linkTo(operation));
     const panels = operations.map((operation) => createPanel(operation, () => setUrl(operation)));

@@ -12,7 +12,13 @@ export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, me
 export function createPanel(operation, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('span', part) : part));
   const lock = needsCaller(operation) && h('span.locked', callersOf(operation));
-  const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary), lock);
+  const line = h(
+    'summary',
+    badge(operation),
+    h('h2', h('code.path', path)),
+    h('span.summary', operation.summary),
+    lock,
+  );
   const panel = h(`details.panel${operation.deprecated ? '.deprecated' : ''}`, { id: operation.id }, line);
   panel.addEventListener('toggle', () => {
     if (panel.open && panel.childElementCount === 1) panel.append(createContent(operation));

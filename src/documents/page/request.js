@@ -8,9 +8,11 @@ export const base = location.origin + location.pathname.replace(/\/docs\/?$/, ''
 export function requestOf({ pathBelow, method, bodyType }, values, caller) {
   const headers = { ...caller.headers };
   const search = new URLSearchParams([...entriesOf(values.query), ...caller.query]);
-  const filledPath = pathBelow.replaceAll(/\{([^}]+)\}/g, (part, name) =>
-    encodeURIComponent(values.path?.[name] ?? part),
-  );
+  // A part of the path without a value stays `{id}`, which the reader of the curl command then replaces.
+  const filledPath = pathBelow.replaceAll(/\{([^}]+)\}/g, (part, name) => {
+    const value = values.path?.[name];
+    return value === undefined ? part : encodeURIComponent(value);
+  });
   const request = { method, headers, url: base + filledPath + (search.size > 0 ? `?${search}` : '') };
   if (values.body === undefined) return request;
   if (bodyType === 'multipart/form-data') {

@@ -1,7 +1,6 @@
 // Finds the files of Gatefold itself, in src or in dist, which `npm run build` makes from src. The build puts all its
 // output at the top of dist. This file must therefore stay at the top of src, so that `../package.json` and the other
 // paths here are right from both folders.
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, extname, join, sep } from 'node:path';
@@ -63,6 +62,8 @@ export function ownFiles(): { readonly root: string; readonly paths: readonly st
  * all the files.
  */
 export function buildName(): string {
+  // An import of node:crypto would load it in each process.
+  const { createHash } = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto');
   const hash = createHash('sha256');
   const { root, paths } = ownFiles();
   for (const path of paths) hash.update(`${path}\0`).update(readFileSync(join(root, path)));

@@ -9,7 +9,7 @@ export interface MetricRow extends Omit<Family, 'samples'> {
 export interface SupervisorFacts {
   readonly version: string;
   /** `0.1.0+5f2a9c0d`: the version, and a hash of the program. It is also the name in `runtime/` of a deployment. */
-  readonly build: string;
+  readonly build: () => string;
   readonly node: string;
   readonly wantedWorkers: number;
   /** Unix time in seconds. */

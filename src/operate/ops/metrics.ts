@@ -25,7 +25,7 @@ export const METRICS: readonly MetricRow[] = [
   gauge(
     'gatefold_build_info',
     'Always 1; version and build of gatefold, version of Node',
-    (_, { version, build, node }) => [{ labels: { version, build, node }, value: 1 }],
+    (_, { version, build, node }) => [{ labels: { version, build: build(), node }, value: 1 }],
   ),
   gauge('gatefold_start_time_seconds', 'Start time of the supervisor, Unix time', (_, { startedAt }) => startedAt),
   gauge('gatefold_ready', '1 while /readyz answers 200', (service) => Number(readinessOf(service) === 'ready')),

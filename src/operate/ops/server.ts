@@ -155,19 +155,26 @@ function asJson(status: number, body: object): Answer {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
-/** @returns the version alone where the files cannot be read, as in a checkout without a build */
+let cachedBuild: string | undefined;
+
+/**
+ * Reads the files of the build at the first scrape, because a start needs neither them nor node:crypto.
+ *
+ * @returns the version alone where the files cannot be read, as in a checkout without a build
+ */
 function nameBuild(): string {
   try {
-    return buildName();
+    cachedBuild ??= buildName();
   } catch {
-    return version();
+    cachedBuild = version();
   }
+  return cachedBuild;
 }
 
 function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number): SupervisorFacts {
   return {
     version: version(),
-    build: nameBuild(),
+    build: nameBuild,
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,

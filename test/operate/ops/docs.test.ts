@@ -126,7 +126,7 @@ describe('docs/OPERATING.md', () => {
     }));
     const about = {
       version: '',
-      build: '',
+      build: () => '',
       node: '',
       wantedWorkers: 1,
       startedAt: 0,

@@ -12,7 +12,7 @@ import { parseMetrics, total } from '../../support/prometheus-text.ts';
 
 const ABOUT: SupervisorFacts = {
   version: '1.2.3',
-  build: '1.2.3+0a',
+  build: () => '1.2.3+0a',
   node: '20.0.0',
   wantedWorkers: 2,
   startedAt: 1,

@@ -179,9 +179,9 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     ),
     lastRequest: row(
       'LAST_REQUEST',
-      'on',
-      parse.oneOf(['on', 'off']),
-      'Note the operation that a worker began last, for the log line of its end: on or off',
+      'auto',
+      parse.oneOf(['auto', 'on', 'off']),
+      'Note the operation that a worker began last, for the log line of its end: on, off, or auto: after a first death',
     ),
     logFormat: row(
       'LOG_FORMAT',

@@ -69,34 +69,42 @@ function openNameless(folder: string): number | undefined {
   }
 }
 
-/** Returns the variables of a worker that inherits the note as its descriptor `fd`. */
-export function noteEnvironment(fd: number): NodeJS.ProcessEnv {
-  return { [NOTE_VARIABLE]: String(fd) };
+/**
+ * Returns the variables of a worker that inherits the note as its descriptor `fd`.
+ *
+ * @param hasRequests whether the worker notes each operation that it begins, and not only its heap
+ */
+export function noteEnvironment(fd: number, hasRequests: boolean): NodeJS.ProcessEnv {
+  return { [NOTE_VARIABLE]: `${fd}${hasRequests ? ' requests' : ''}` };
 }
 
 export interface NoteWriter {
-  /** @param operation the verb and the route */
-  begin(operation: string, requestId: string): void;
+  /** Undefined when the worker notes only its heap. @param operation the verb and the route */
+  readonly begin: ((operation: string, requestId: string) => void) | undefined;
   heap(heap: Heap): void;
 }
 
 /** Removes the variable, so that processes of controllers do not see it. @returns undefined without a note */
 export function createNoteWriter(env: NodeJS.ProcessEnv = process.env): NoteWriter | undefined {
-  const fd = Number(env[NOTE_VARIABLE] ?? Number.NaN);
+  const [number, hasRequests] = env[NOTE_VARIABLE]?.split(' ') ?? [];
+  const fd = Number(number);
   delete env[NOTE_VARIABLE];
   if (!(fd > 0)) return undefined;
   const bytes = Buffer.alloc(HEAP_OFFSET);
   let lastOperation = '';
   let head = 0;
+
+  function begin(operation: string, requestId: string): void {
+    if (operation !== lastOperation) {
+      lastOperation = operation;
+      head = bytes.write(`${operation.slice(0, MAX_OPERATION)}\n`);
+    }
+    // Most requests repeat the operation before them, and write only their id.
+    write(fd, bytes, head + bytes.write(`${requestId}\n`, head, 'latin1'), 0);
+  }
+
   return {
-    begin(operation, requestId) {
-      if (operation !== lastOperation) {
-        lastOperation = operation;
-        head = bytes.write(`${operation.slice(0, MAX_OPERATION)}\n`);
-      }
-      // Most requests repeat the operation before them, and write only their id.
-      write(fd, bytes, head + bytes.write(`${requestId}\n`, head, 'latin1'), 0);
-    },
+    begin: hasRequests === undefined ? undefined : begin,
     heap({ used, limit }) {
       const text = Buffer.from(`${used} ${limit} `);
       write(fd, text, text.length, HEAP_OFFSET);

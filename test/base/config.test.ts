@@ -47,7 +47,7 @@ test('parseSettings returns the default of every setting without variables and f
     tlsCert: undefined,
     tlsKey: undefined,
     logLevel: 'info',
-    lastRequest: 'on',
+    lastRequest: 'auto',
     logFormat: 'auto',
     sessionKey: undefined,
     store: undefined,

@@ -125,7 +125,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
       onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
-      createPool: (events) => createPool({ drainTimeout, events, keepsNotes: settings.lastRequest === 'on' }),
+      createPool: (events) => createPool({ drainTimeout, events, lastRequest: settings.lastRequest }),
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());

@@ -27,12 +27,12 @@ describe('the note of a worker', () => {
   test('has the last operation alone, and the heap', () => {
     const note = openNote();
     assert.ok(note);
-    const env = noteEnvironment(note.fd);
+    const env = noteEnvironment(note.fd, true);
     const writer = createNoteWriter(env);
     assert.deepEqual(env, {}, 'processes of controllers do not see the variable');
-    writer?.begin('GET /api/a-long-name/{id}', 'a-long-request-id');
-    writer?.begin('GET /api/ä', 'abc');
-    writer?.begin('GET /api/ä', 'b');
+    writer?.begin?.('GET /api/a-long-name/{id}', 'a-long-request-id');
+    writer?.begin?.('GET /api/ä', 'abc');
+    writer?.begin?.('GET /api/ä', 'b');
     writer?.heap({ used: 12, limit: 34 });
     const { request, heap } = note.take();
     assert.deepEqual([request?.last_request, request?.last_request_id], ['GET /api/ä', 'b']);
@@ -43,13 +43,14 @@ describe('the note of a worker', () => {
   test('is empty for a worker that has begun nothing, and holds the longest names', () => {
     assert.deepEqual(openNote()?.take(), { request: undefined, heap: undefined });
     const note = openNote();
-    const writer = createNoteWriter(noteEnvironment(note?.fd ?? 0));
+    const writer = createNoteWriter(noteEnvironment(note?.fd ?? 0, true));
     writer?.heap({ used: 1, limit: 2 });
-    writer?.begin(`GET /${'€'.repeat(1000)}`, 'i'.repeat(128));
+    writer?.begin?.(`GET /${'€'.repeat(1000)}`, 'i'.repeat(128));
     const { request, heap } = note?.take() ?? {};
     assert.deepEqual([request?.last_request.length, request?.last_request_id], [250, 'i'.repeat(128)]);
     assert.deepEqual(heap, { used: 1, limit: 2 });
     assert.equal(createNoteWriter({}), undefined);
+    assert.equal(createNoteWriter(noteEnvironment(note?.fd ?? 0, false))?.begin, undefined);
   });
 });
 
@@ -64,7 +65,10 @@ const CONTROLLER = `
 
 describe('the line of the end of a worker', () => {
   const start = (t: TestContext, env: Record<string, string> = {}) =>
-    startService(t, { files: { 'OrderController.mjs': CONTROLLER }, env: { WORKERS: '1', ...env } });
+    startService(t, {
+      files: { 'OrderController.mjs': CONTROLLER },
+      env: { WORKERS: '1', LAST_REQUEST: 'on', ...env },
+    });
   const died = async (t: TestContext, method: string, path: string, env?: Record<string, string>): Promise<LogLine> => {
     const service = await start(t, env);
     const url = `http://127.0.0.1:${service.port}/api/order`;
@@ -86,6 +90,17 @@ describe('the line of the end of a worker', () => {
     const line = await died(t, 'GET', '/stop', { LAST_REQUEST: 'off' });
     assert.equal('last_request' in line, false);
     assert.match(String(line.reason), /SIGKILL, which the service did not send/);
+  });
+
+  test('has them from the second death on with LAST_REQUEST=auto', async (t) => {
+    const service = await start(t, { LAST_REQUEST: 'auto' });
+    for (const hasNote of [false, true]) {
+      const url = `http://127.0.0.1:${service.port}/api/order`;
+      const deaths = () => service.lines.filter(({ event }) => event === 'worker-died');
+      const count = deaths().length;
+      while (deaths().length === count) await fetch(`${url}/stop`).catch(() => {});
+      assert.equal('last_request' in (deaths()[count] as LogLine), hasNote);
+    }
   });
 
   test('says that the heap was full, and of which operation', async (t) => {

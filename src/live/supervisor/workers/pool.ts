@@ -25,8 +25,8 @@ export interface PoolOptions {
   readonly events: WorkerEvents;
   /** Milliseconds in which a worker that drains must answer its open requests. */
   readonly drainTimeout: number;
-  /** Whether each worker keeps a note of its last operation (LAST_REQUEST). */
-  readonly keepsNotes?: boolean;
+  /** The setting LAST_REQUEST. With `auto`, workers note operations once a worker has died. */
+  readonly lastRequest?: 'auto' | 'on' | 'off';
 }
 
 /** Milliseconds between two pings to each worker. */
@@ -46,11 +46,12 @@ const KILL_GRACE = 13_000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createPool({ events, drainTimeout, keepsNotes = false }: PoolOptions): Pool {
+export function createPool({ events, drainTimeout, lastRequest = 'off' }: PoolOptions): Pool {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
   let quitTimer: NodeJS.Timeout | undefined;
+  let notesRequests = lastRequest === 'on';
   /** Called when the last process is gone; undefined before `close` is called. */
   let onEmpty: (() => void) | undefined;
 
@@ -80,13 +81,18 @@ export function createPool({ events, drainTimeout, keepsNotes = false }: PoolOpt
   };
 
   function fork(): WorkerHandle {
-    const note = keepsNotes ? openNote() : undefined;
+    const note = lastRequest === 'off' ? undefined : openNote();
     // The descriptor of the note comes after those of Node: standard input, output, error and the channel.
     cluster.setupPrimary({ stdio: (note === undefined ? stdio : [...stdio, note.fd]) as never });
-    const forked = cluster.fork(note && noteEnvironment(stdio.length));
-    const worker = new WorkerProcess(forked, { ...events, gone: removeWorker }, drainTimeout, note);
+    const forked = cluster.fork(note && noteEnvironment(stdio.length, notesRequests));
+    const worker = new WorkerProcess(forked, { ...events, died, gone: removeWorker }, drainTimeout, note);
     workers.add(worker);
     return worker;
+  }
+
+  function died(...[worker, death]: Parameters<WorkerEvents['died']>): void {
+    notesRequests = lastRequest !== 'off';
+    events.died(worker, death);
   }
 
   function removeWorker(worker: WorkerHandle): void {

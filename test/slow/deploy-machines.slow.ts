@@ -216,8 +216,8 @@ it('gatefold deploy --setup creates a user and a unit once, and keeps those of o
   const { results, owners, unit } = JSON.parse(stdout);
   assert.deepEqual(
     results.slice(0, 2),
-    [5, 1],
-    'the first run writes four files and a unit, the second run only the unit',
+    [6, 1],
+    'the first run writes four files, a socket and a unit, the second run only the unit',
   );
   for (const result of results.slice(2)) assert.match(String(result), /is there already, and not for /);
   assert.deepEqual(owners, ['shop:shop 700', 'root:shop 640', 'root:root 755', 'root:root 755']);

@@ -175,7 +175,7 @@ describe('the store during faults', { skip: noPostgres }, () => {
       return rotated.every((id) => JSON.parse(entries.get(id)?.value ?? '{}').hash === replacing?.get(id));
     });
     assert.deepEqual([...undone], []);
-    assert.ok(copies.every(({ events }) => events.includes('store-rows-older')));
+    assert.ok(copies.some(({ events }) => events.includes('store-rows-older')));
     assert.ok(copies.some(({ events }) => events.includes('store-rotation-restored')));
     assert.ok(copies.some(({ events }) => events.includes('store-revocation-restored')));
   });

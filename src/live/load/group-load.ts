@@ -23,7 +23,7 @@ export interface GroupLoad {
   readonly hints?: readonly string[];
   /** Operations that nothing checks, because their source was not found: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
-  /** The number of the group's tools for agents (MCP), when it has any. */
+  /** How many tools for agents (MCP) the group has; absent for a group without tools. */
   readonly tools?: number;
   readonly hung?: boolean;
   /** Whether subfolders hold groups. Only in the load of the service file. */

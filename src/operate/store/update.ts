@@ -2,7 +2,12 @@
 // write whose answer is lost is sent again with the same id, so the store makes its changes only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
-import { createEditableTable, type EditableTable } from '../../callers/credentials/write/editable-table.ts';
+import { repeatedKeys } from '../../base/json-keys.ts';
+import {
+  createEditableTable,
+  type EditableTable,
+  unusableFor,
+} from '../../callers/credentials/write/editable-table.ts';
 import { createRowNames } from './entries.ts';
 import { type Change, type Store, StoreAway } from './store.ts';
 
@@ -42,7 +47,7 @@ export async function updateRows<T>(
   for (;;) {
     const { entries } = await retryWhileAway(() => store.read('keys', names), patience);
     const existing = [...entries];
-    const { table, editedRows } = createEditableTable(existing.map(([, { value }]) => JSON.parse(value) as unknown));
+    const { table, editedRows } = createEditableTable(existing.map(([, { value }]) => parseRow(value)));
     const result = edit(table);
     const nameOf = createRowNames();
     const changes = editedRows.flatMap((row, index): Change[] => {
@@ -53,4 +58,11 @@ export async function updateRows<T>(
     const id = crypto().randomUUID();
     if (changes.length === 0 || (await retryWhileAway(() => store.write('keys', changes, id), patience))) return result;
   }
+}
+
+/** Parses the value of an entry. A row that has a field twice is quarantined, and an edit keeps it so. */
+function parseRow(value: string): unknown {
+  const row: unknown = JSON.parse(value);
+  const [repeated] = repeatedKeys(value, row);
+  return repeated === undefined ? row : { ...(row as object), ...unusableFor(repeated.key) };
 }

@@ -7,7 +7,7 @@ import { describe, it, type TestContext } from 'node:test';
 import postgresPackage from 'postgres';
 import { parseSettings } from '../../../src/base/config.ts';
 import { MAX_BYTES, readTable } from '../../../src/callers/credentials/table/live-table.ts';
-import { createRow, revokeRow } from '../../../src/callers/credentials/write/changes.ts';
+import { createRow, revokeRow, rotateRow } from '../../../src/callers/credentials/write/changes.ts';
 import { type HostOptions, startHost } from '../../../src/operate/store/host.ts';
 import type { Answer, FromHost, HostState, Request } from '../../../src/operate/store/messages.ts';
 import { createSeal } from '../../../src/operate/store/seal.ts';
@@ -264,6 +264,21 @@ describe('a store-host', { skip: noPostgres }, () => {
     // A revocation mends such a row: it is a row again, and revoked.
     await updateRows(store, ['torn'], (table) => revokeRow(table, 'torn', Date.now()));
     assert.match(String((await store.read('keys', ['torn'])).entries.get('torn')?.value), /"revoked_at"/);
+  });
+
+  it('refuses to rotate a row of the store that has a field twice, and revokes it', async (test) => {
+    const { store } = await startStore(test);
+    const row = newRow('twice');
+    const value = JSON.stringify(row).replace('{', '{"revoked_at":"2030-01-01T00:00:00Z","revoked_at":null,');
+    await store.query(
+      `with h as (update gatefold.head set v = v + 1 where space = 'keys' returning v)
+        insert into gatefold.entry select 'keys', '${row.id}', v, 0, v, '${value}', 'x' from h`,
+    );
+    const rotating = updateRows(store, [row.id], (table) => rotateRow(table, row.id, 0, Date.now()));
+    await assert.rejects(rotating, /the row is quarantined, it has the field "revoked_at" twice/);
+    await updateRows(store, [row.id], (table) => revokeRow(table, row.id, Date.now()));
+    const written = JSON.parse(String((await store.read('keys', [row.id])).entries.get(row.id)?.value));
+    assert.match(written.revoked_at, /^2\d/);
   });
 
   for (const [name, damage] of Object.entries({

@@ -38,8 +38,7 @@ export function editTableText<T>(
   for (const { key, path } of repeatedFields) {
     const index = Number(path[1]);
     const row = editedRows[index];
-    if (isObject(row))
-      editedRows[index] = { ...row, unusable: `it has the field ${JSON.stringify(key.slice(0, 100))} twice` };
+    if (isObject(row)) editedRows[index] = { ...row, ...unusableFor(key) };
   }
   const rowTexts = editedRows.flatMap((row) => (row === undefined ? [] : [JSON.stringify(row)]));
   const rowList = `[\n${rowTexts.join(',\n')}\n]`;
@@ -63,4 +62,9 @@ export function createEditableTable(rows: readonly unknown[]) {
     },
   };
   return { table, editedRows };
+}
+
+/** Returns what keeps a row quarantined in a new text. The row had this field twice, and the new text has it once. */
+export function unusableFor(repeatedField: string): { readonly unusable: string } {
+  return { unusable: `it has the field ${JSON.stringify(repeatedField.slice(0, 100))} twice` };
 }

@@ -71,11 +71,15 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
   return loads.filter(({ ok, group }) => !ok && serving.get(group)?.ok === true);
 }
 
-/** Whether a group that had failed, or that is new, has loaded, and no group that serves has failed. */
+/**
+ * Whether a group that had failed has loaded, and no group that serves has failed. A new group counts only where no group
+ * serves: a balancer then sends no request, so nothing else would load the new file.
+ */
 export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
-  return (
-    findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok !== true)
-  );
+  const isAnyServing = Array.from(serving.values()).some(({ ok, group }) => ok && group !== SERVICE);
+  const isMore = ({ ok, group }: GroupLoad) =>
+    ok && serving.get(group)?.ok !== true && (serving.has(group) || !isAnyServing);
+  return findLostGroups(serving, loads).length === 0 && loads.some(isMore);
 }
 
 /** Returns the groups that serve and are not in `loads`, because the folder did not have them at that load. */

@@ -377,6 +377,29 @@ describe('a file that has not loaded', () => {
     assert.deepEqual(service.story.slice(2), ['endLoad', 'drain 1', 'drain 2']);
   });
 
+  it('does not make its trial serve because of a group that nobody has asked for', async (test) => {
+    const service = await startedWithoutB(test);
+    write(service.dir, 'IdleController.js', '');
+    await service.pass(5000);
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().generation, 1);
+  });
+
+  it('makes its trial serve a new group where no group serves', async (test) => {
+    const service = createFakeService(test, { groups: ['B'] });
+    service.made.load = withoutB;
+    await service.supervisor.start();
+    write(service.dir, 'IdleController.js', '');
+    await service.pass(5000);
+    assert.deepEqual(
+      service.groups().map(({ group, ok }) => [group, ok]),
+      [
+        ['B', false],
+        ['Idle', true],
+      ],
+    );
+  });
+
   it('and ended its process is skipped until it changes, except in a trial', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const deadly = 'BController.js';

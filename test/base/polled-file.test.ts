@@ -6,7 +6,13 @@ import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createLiveFile, type LiveFile, type LiveFileOptions, readContent } from '../../src/base/polled-file.ts';
+import {
+  createLiveFile,
+  isSameContent,
+  type LiveFile,
+  type LiveFileOptions,
+  readContent,
+} from '../../src/base/polled-file.ts';
 
 const MAX_BYTES = 1_000_000;
 
@@ -32,7 +38,7 @@ function start(t: TestContext, path: string, options: Partial<LiveFileOptions<st
     maxBytes: MAX_BYTES,
     pollMs: 60_000,
     confirmations: 2,
-    liveFingerprint: readContent([path], MAX_BYTES).fingerprint,
+    liveContent: readContent([path], MAX_BYTES),
     parse(content) {
       if (content.files === undefined && !content.isMissing) throw new Error(content.reason);
       const text = content.files?.join(' + ');
@@ -58,29 +64,18 @@ function put(path: string, text: string | undefined | null): void {
   else if (text !== undefined) writeFileSync(path, text);
 }
 
-test('readContent returns the same fingerprint for the same content, and another one for any other content', (t) => {
+test('two contents are the same only if their bytes, or the reasons why there are none, are the same', (t) => {
   const path = createPath(t);
-  const contents = [
-    '',
-    ' ',
-    'missing',
-    '[]',
-    'x'.repeat(30),
-    'x'.repeat(31),
-    'x'.repeat(32),
-    'x'.repeat(33),
-    undefined,
-    null,
-  ];
-  const fingerprints = contents.map((text) => {
+  const contents = ['', ' ', 'missing', '[]', 'x'.repeat(32), 'x'.repeat(33), undefined, null].map((text) => {
     put(path, text);
-    const { fingerprint } = readContent([path], MAX_BYTES);
-    assert.equal(readContent([path], MAX_BYTES).fingerprint, fingerprint);
-    return fingerprint;
+    const content = readContent([path], MAX_BYTES);
+    assert.ok(isSameContent(content, readContent([path], MAX_BYTES)));
+    return content;
   });
   put(path, 'a');
-  fingerprints.push(readContent([path, path], MAX_BYTES).fingerprint, readContent([path], 0).fingerprint);
-  assert.equal(new Set(fingerprints).size, contents.length + 2);
+  contents.push(readContent([path, path], MAX_BYTES), readContent([path], 0));
+  for (const [index, one] of contents.entries())
+    for (const other of contents.slice(index + 1)) assert.ok(!isSameContent(one, other) && !isSameContent(other, one));
 });
 
 test('good content is live at once; a bad or missing file counts after two looks and is reported once', {
@@ -128,7 +123,7 @@ test('good content is live at once; a bad or missing file counts after two looks
 
 test('files that never existed are not a failure, and their first content is not a reload', async (t) => {
   const path = createPath(t);
-  const { file, live, failures } = start(t, path, { paths: [path, `${path}.key`], liveFingerprint: undefined });
+  const { file, live, failures } = start(t, path, { paths: [path, `${path}.key`], liveContent: undefined });
   const lookThrice = async () => {
     for (let count = 0; count < 3; count++) await file.look();
     return [live.length, failures.length, file.status().reloads];
@@ -204,6 +199,20 @@ test('a large file that was missing is live again, even with an unchanged stat',
   now = 12_000;
   await file.look();
   assert.deepEqual(live, [undefined, text]);
+});
+
+test('a file of several reads is live whole, also when only its last byte has changed', async (t) => {
+  const path = createPath(t);
+  put(path, 'old');
+  const { file, live } = start(t, path, { maxBytes: 16_000_000 });
+  // The numbers make each part of the text another one.
+  const text = Array.from({ length: 1_300_000 }, (_, index) => index.toString(36).padStart(7)).join('');
+  for (const last of ['', 'x', 'y', 'y']) {
+    put(path, `${text}${last}`);
+    await file.lookNow();
+  }
+  assert.ok(text.length > 9_000_000 && live[0] === text && live[1] === `${text}x` && live[2] === `${text}y`);
+  assert.equal(live.length, 3);
 });
 
 test('a look waits until the look before it has parsed its content', async (t) => {

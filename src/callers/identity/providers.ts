@@ -37,7 +37,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     pollMs,
     // A missing or invalid file may be in the middle of a replacement, so two polls in a row must find it.
     confirmations: 2,
-    liveFingerprint: firstContent.fingerprint,
+    liveContent: firstContent,
     parse: parseContent,
     onLive(next) {
       apply(next);

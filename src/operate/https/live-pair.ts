@@ -43,7 +43,7 @@ export function createLivePair(options: LivePairOptions): LivePair {
     maxBytes: MAX_BYTES,
     pollMs,
     confirmations: CONFIRMATIONS,
-    liveFingerprint: pair && firstContent.fingerprint,
+    liveContent: pair && firstContent,
     parse,
     onLive,
     onFailure(error) {

@@ -53,7 +53,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     pollMs,
     // Invalid content may be a file that is still being written, so two polls in a row must find it.
     confirmations: 2,
-    liveFingerprint: firstContent.fingerprint,
+    liveContent: firstContent,
     parse,
     onLive,
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),

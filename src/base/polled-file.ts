@@ -38,6 +38,17 @@ export function readContent(paths: readonly string[], maxBytes: number): Content
   }
 }
 
+/** Like `readContent`, for a process that serves meanwhile. */
+export async function readContentAsync(paths: readonly string[], maxBytes: number): Promise<Content> {
+  try {
+    const stats = await Promise.all(paths.map((path) => stat(path)));
+    for (const [index, path] of paths.entries()) checkFile(path, stats[index] as Stats, maxBytes);
+    return { files: await Promise.all(paths.map((path, index) => readLargeFile(path, (stats[index] as Stats).size))) };
+  } catch (error) {
+    return failureOf(error, paths);
+  }
+}
+
 /** Bytes that one read takes. The reads of `fs.readFile` are shorter, and wait for a thread each. */
 const READ_BYTES = 4 * 1024 * 1024;
 

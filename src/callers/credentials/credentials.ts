@@ -134,11 +134,16 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
       try {
         const created = createRow(request, now());
         if (shared === undefined)
-          await updateTable(dataDir, ({ rows, append }) => {
-            const code = refuseRegistration(rows, request.owner, request.name, now());
-            if (code !== undefined) throw refusal(code);
-            append(created.row);
-          });
+          await updateTable(
+            dataDir,
+            (edited) => {
+              const rows = edited.find(request.owner.subject).map(edited.row);
+              const code = refuseRegistration(rows, request.owner, request.name, now());
+              if (code !== undefined) throw refusal(code);
+              edited.append(created.row);
+            },
+            { known: table.current().text },
+          );
         else await shared.register(created.row, request);
         // The client's next request can already use the new token, so the row must be in memory before the answer.
         await table.look();

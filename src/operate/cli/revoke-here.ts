@@ -16,12 +16,12 @@ export async function revokeHere(dataDir: string, id: string, isUndo: boolean, n
   if (existsSync(tablePath(dataDir)))
     await updateTable(
       dataDir,
-      ({ rows, change }) => {
-        for (const [index, row] of rows.entries()) {
-          const { id: rowId, revoked_at: revokedAt } = (row ?? {}) as RawRow;
+      (table) => {
+        for (const index of table.find(id)) {
+          const { id: rowId, revoked_at: revokedAt } = (table.row(index) ?? {}) as RawRow;
           if (rowId !== id) continue;
-          if (isUndo && revokedAt === time) change(index, { revoked_at: undefined });
-          if (!isUndo && (revokedAt ?? undefined) === undefined) change(index, { revoked_at: time });
+          if (isUndo && revokedAt === time) table.change(index, { revoked_at: undefined });
+          if (!isUndo && (revokedAt ?? undefined) === undefined) table.change(index, { revoked_at: time });
         }
       },
       { isCopyAllowed: true },

@@ -184,8 +184,8 @@ async function exportFolder({ settings, operands, io }: CommandCall): Promise<An
     const key = hasKeyToExport ? createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey).text : undefined;
     makeFolder(folder, 0o700);
     // Another process may have made the table since the check above.
-    const isNew = await updateTable(folder, ({ rows, append }) => {
-      if (rows.length > 0) return false;
+    const isNew = await updateTable(folder, ({ length, append }) => {
+      if (length > 0) return false;
       for (const { value } of entries.values()) append(JSON.parse(value) as object);
       return true;
     });

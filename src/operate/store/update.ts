@@ -47,17 +47,24 @@ export async function updateRows<T>(
   for (;;) {
     const { entries } = await retryWhileAway(() => store.read('keys', names), patience);
     const existing = [...entries];
-    const { table, editedRows } = createEditableTable(existing.map(([, { value }]) => parseRow(value)));
+    const { table, edits, newRows } = createEditableTable(rowsOf(existing.map(([, { value }]) => value)));
     const result = edit(table);
     const nameOf = createRowNames();
-    const changes = editedRows.flatMap((row, index): Change[] => {
-      if (row === table.rows[index]) return [];
-      const [name, entry] = existing[index] ?? [nameOf(row), undefined];
-      return [{ name, expectedVersion: entry?.version ?? '', value: row === undefined ? row : JSON.stringify(row) }];
-    });
+    const changes: Change[] = [];
+    for (const [index, row] of edits) {
+      const [name, { version }] = existing[index] as (typeof existing)[number];
+      changes.push({ name, expectedVersion: version, value: row === undefined ? row : JSON.stringify(row) });
+    }
+    for (const row of newRows) changes.push({ name: nameOf(row), expectedVersion: '', value: JSON.stringify(row) });
     const id = crypto().randomUUID();
     if (changes.length === 0 || (await retryWhileAway(() => store.write('keys', changes, id), patience))) return result;
   }
+}
+
+function rowsOf(values: readonly string[]): Parameters<typeof createEditableTable>[0] {
+  const rows = values.map(parseRow);
+  const indexes = Array.from(rows.keys());
+  return { length: rows.length, row: (index) => rows[index], find: () => indexes, repeatedField: () => undefined };
 }
 
 /** Parses the value of an entry. A row that has a field twice is quarantined, and an edit keeps it so. */

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { runAtOnce } from '../../../src/callers/credentials/table/slices.ts';
+import { splitTable } from '../../../src/callers/credentials/table/split.ts';
 import { parseTable } from '../../../src/callers/credentials/table/table.ts';
 import { hashSecret, parseToken } from '../../../src/callers/credentials/token.ts';
 import {
@@ -11,7 +13,11 @@ import {
   revokeRow,
   rotateRow,
 } from '../../../src/callers/credentials/write/changes.ts';
-import { type EditableTable, editTableText } from '../../../src/callers/credentials/write/editable-table.ts';
+import {
+  type EditableTable,
+  type EditOptions,
+  editTableText,
+} from '../../../src/callers/credentials/write/editable-table.ts';
 import { ChangeRefused } from '../../../src/callers/credentials/write/table-file.ts';
 import { makeRow, tableText } from '../../support/credentials-bench.ts';
 
@@ -19,36 +25,38 @@ const NOW = Date.parse('2026-11-21T12:00:00Z');
 const DAY = 86_400_000;
 
 function edit(text: string, mutate: (table: EditableTable) => void): string | undefined {
-  return editTableText(Buffer.from(text), mutate).text;
+  return editText(text, mutate).text;
 }
 
-test('editTableText writes one row per line, and keeps every row and member', () => {
+function editText<T>(text: string, mutate: (table: EditableTable) => T, options?: EditOptions) {
+  const { text: after, result } = runAtOnce(editTableText(Buffer.from(text), mutate, options));
+  return { text: after?.toString(), result };
+}
+
+test('editTableText appends a row on a line of its own, and keeps every other byte', () => {
   const row = { id: 'b', n: 1 };
+  const added = '{"id":"b","n":1}';
   const rows: [string, string, string][] = [
-    ['as shipped', '{ "production": [] }\n', '{"production":[\n{"id":"b","n":1}\n]}\n'],
-    ['one line', '{"production":[{"id":"a"}]}', '{"production":[\n{"id":"a"},\n{"id":"b","n":1}\n]}\n'],
-    [
-      'as written by editTableText',
-      '{"production":[\n{"id":"a"}\n]}\n',
-      '{"production":[\n{"id":"a"},\n{"id":"b","n":1}\n]}\n',
-    ],
+    ['as shipped', '{ "production": [] }\n', `{ "production": [\n${added}\n] }\n`],
+    ['one line', '{"production":[{"id":"a"}]}', `{"production":[{"id":"a"},\n${added}\n]}`],
+    ['a row on each line', '{"production":[\n{"id":"a"}\n]}\n', `{"production":[\n{"id":"a"},\n${added}\n]}\n`],
     [
       'spread, with members before and after',
       '{\n  "v": 1,\n  "production": [\n    {\n      "id": "a"\n    }\n  ],\n  "w": [1, 2]\n}\n',
-      '{"v":1,\n"production":[\n{"id":"a"},\n{"id":"b","n":1}\n],\n"w":[1,2]}\n',
+      `{\n  "v": 1,\n  "production": [\n    {\n      "id": "a"\n    },\n${added}\n],\n  "w": [1, 2]\n}\n`,
     ],
     [
       'rows that are not objects',
       '{"production":[null, "]}" ,[{}]]}',
-      '{"production":[\nnull,\n"]}",\n[{}],\n{"id":"b","n":1}\n]}\n',
+      `{"production":[null, "]}" ,[{}],\n${added}\n]}`,
     ],
-    ['a key that is spelled with escapes', '{"pro\\u0064uction":[ ]}', '{"production":[\n{"id":"b","n":1}\n]}\n'],
+    ['a key that is spelled with escapes', '{"pro\\u0064uction":[ ]}', `{"pro\\u0064uction":[\n${added}\n]}`],
     [
-      '__proto__ beside it',
-      '{"__proto__":{"x":[]},"production":[]}',
-      '{"__proto__":{"x":[]},\n"production":[\n{"id":"b","n":1}\n]}\n',
+      'members and rows with a field twice',
+      '{"v":1,"v":2,"production":[{"a":1,"a":2}]}',
+      `{"v":1,"v":2,"production":[{"a":1,"a":2},\n${added}\n]}`,
     ],
-    ['a byte order mark', '\uFEFF{"production":[0]}', '{"production":[\n0,\n{"id":"b","n":1}\n]}\n'],
+    ['a byte order mark', '\uFEFF{"production":[0]}', `\uFEFF{"production":[0,\n${added}\n]}`],
   ];
   for (const [name, before, after] of rows)
     assert.equal(
@@ -58,43 +66,89 @@ test('editTableText writes one row per line, and keeps every row and member', ()
     );
 });
 
-test('editTableText keeps the other fields of a changed row', () => {
-  const change = (fields: Record<string, unknown>) => (table: EditableTable) => table.change(0, fields);
+test('editTableText keeps the other fields of a changed row, and all other rows', () => {
+  const change = (fields: Record<string, unknown>) => (table: EditableTable) => table.change(1, fields);
   const rows: [string, string, Record<string, unknown>, string][] = [
-    ['a field that is there', '{"production":[{"a": 1.0,"b":"x\\"}"} , 7]}', { b: 'y' }, '{"a":1,"b":"y"},\n7'],
-    ['a new field', '{"production":[{"a":1,"b":2}]}', { c: [3] }, '{"a":1,"b":2,"c":[3]}'],
-    ['spread over lines', '{"production":[{\n  "a": 1\n}]}', { c: 3 }, '{"a":1,"c":3}'],
-    ['__proto__', '{"production":[{"__proto__":{"x":1}}]}', { a: 2 }, '{"__proto__":{"x":1},"a":2}'],
+    ['a field that is there', '{"a": 1.0,"b":"x\\"}"} ', { b: 'y' }, '{"a":1,"b":"y"}'],
+    ['a new field', '{"a":1,"b":2}', { c: [3] }, '{"a":1,"b":2,"c":[3]}'],
+    ['spread over lines', '{\n  "a": 1\n}', { c: 3 }, '{"a":1,"c":3}'],
+    ['__proto__', '{"__proto__":{"x":1}}', { a: 2 }, '{"__proto__":{"x":1},"a":2}'],
   ];
   for (const [name, before, fields, after] of rows)
-    assert.equal(edit(before, change(fields)), `{"production":[\n${after}\n]}\n`, name);
+    assert.equal(
+      edit(`{"production":[ {"a": 1.0} ,${before}, [ 7 ] ]}`, change(fields)),
+      `{"production":[ {"a": 1.0} ,\n${after}, [ 7 ]\n]}`,
+      name,
+    );
+});
+
+test('editTableText removes rows at each place', () => {
+  const rows: [number[], string][] = [
+    [[0], '[1 , 2,3\n]'],
+    [[1, 2], '[ 0,3\n]'],
+    [[3], '[ 0,1 , 2\n]'],
+    [[0, 1, 2, 3], '[\n]'],
+  ];
+  for (const [indexes, after] of rows)
+    assert.equal(
+      edit('{"production":[ 0,1 , 2,3 ]}', (table) => {
+        for (const index of indexes) table.remove(index);
+      }),
+      `{"production":${after}}`,
+    );
+});
+
+test('editTableText finds every row with a text, however the text is written', () => {
+  const rows = ['{"id":"a"}', '{"id":"\\u0061"}', '{"id":"b","note":"a"}', '7', '{"id":"b"}', '{"deep":["\\\\"]}'];
+  const find = (value: string) => editText(`{"production":[${rows.join()}]}`, ({ find }) => find(value)).result;
+  assert.deepEqual(find('a').slice(0, 3), [0, 1, 2]);
+  assert.ok(find('\\').includes(5));
+  assert.deepEqual(find('none'), [1, 5], 'a row with an escape may have any text');
+  assert.deepEqual(find(''), [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(editText('{"x":["a"],"production":[{"id":"b"}],"y":"a\\\\"}', ({ find }) => find('a')).result, []);
 });
 
 test('editTableText writes nothing without a change, and refuses a text that is not a table', () => {
   assert.deepEqual(
-    editTableText(Buffer.from('{"production":[7]}'), (table) => table.rows),
-    { result: [7] },
+    editText('{"production":[7]}', (table) => table.row(0)),
+    { text: undefined, result: 7 },
   );
-  assert.throws(() => edit('{"production":[', () => {}), /it is not JSON/);
+  const append = (table: EditableTable) => table.append({});
+  for (const text of ['{"production":[', '{"production":[{"id":]}', '{"production":[{},]}', '{"production":[{}{}]}'])
+    assert.throws(() => edit(text, append), /it is not JSON/, text);
 });
 
-test('editTableText refuses to write a table in which a field is repeated', () => {
-  const { row } = makeRow({ revoked_at: '2026-01-01', note: 'a' });
-  const text = tableText({}, row).replace('"note":"a"', '"revoked_at":null');
-  assert.equal(parseTable(text).rows.size, 0);
-  const append = (table: EditableTable) => table.append({});
-  assert.throws(
-    () => edit(text, append),
-    new Error('the table/production/1 has the field "revoked_at" twice; remove one of them'),
-  );
-  assert.throws(
-    () => edit('{"v":1,"v":2,"production":[]}', append),
-    new Error('the table has the field "v" twice; remove one of them'),
-  );
-  assert.equal(
-    edit(text, () => {}),
-    undefined,
-  );
+test('editTableText checks the rows that differ from those that are known to be JSON', () => {
+  const rows = ['{"id":"a"}', '{"id":"b"}', '{"id":"c"}'];
+  const known = runAtOnce(splitTable(Buffer.from(`{"production":[${rows.join()}]}`)));
+  const append = (table: EditableTable) => table.append({ id: 'd' });
+  for (const index of [0, 1, 2]) {
+    const text = (row: string) => `{"production":[${rows.map((old, at) => (at === index ? row : old))}]}`;
+    assert.throws(() => editText(text('{"id":}'), append, { known }), /it is not JSON/, `row ${index}`);
+    const after = JSON.parse(editText(text('{"id":"x"}'), append, { known }).text ?? '') as { production: unknown[] };
+    assert.deepEqual(after.production[index], { id: 'x' });
+    assert.equal(after.production.length, 4);
+  }
+});
+
+test('editTableText does not change a row that has a field twice, except in a copy, where the row stays unusable', () => {
+  const { row, id } = makeRow({ revoked_at: '2026-01-01', note: 'a' });
+  const other = makeRow();
+  const text = tableText(other.row, row).replace('"note":"a"', '"revoked_at":null');
+  assert.equal(parseTable(text).rows.size, 1);
+  const message = 'the table/production/1 has the field "revoked_at" twice; remove one of them';
+  const edits: ((table: EditableTable) => void)[] = [
+    (table) => table.change(1, {}),
+    (table) => table.remove(1),
+    (table) => void revokeRow(table, id, NOW),
+  ];
+  for (const change of edits) assert.throws(() => edit(text, change), new Error(message));
+  assert.ok(edit(text, (table) => void revokeRow(table, other.id, NOW))?.includes('"revoked_at":null'));
+  const copy = text.replace('{', '{"store":{},');
+  assert.throws(() => edit(copy, () => {}), /a copy of a store/);
+  const after = editText(copy, (table) => table.change(1, { x: 1 }), { isCopyAllowed: true }).text ?? '';
+  assert.match(parseTable(after).quarantined[0]?.reason ?? '', /revoked_at/);
+  assert.equal(parseTable(after).rows.size, 1);
 });
 
 test('editTableText keeps the data of any JSON in any layout', () => {
@@ -150,7 +204,7 @@ test('createRow returns a token and a row that the table accepts', () => {
 
 /** Rotates the row of `id`. Returns the row and the new token. */
 function rotate(text: string, id: string, overlap: number, now = NOW) {
-  const { text: after = '', result } = editTableText(Buffer.from(text), (table) => rotateRow(table, id, overlap, now));
+  const { text: after = '', result } = editText(text, (table) => rotateRow(table, id, overlap, now));
   const row = (JSON.parse(after) as { production: Record<string, unknown>[] }).production.find((row) => row.id === id);
   return { row: row as Record<string, unknown>, text: after, token: result.token.token };
 }

@@ -133,8 +133,8 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     for (const id of entries.keys())
       await updateRows(store, [id], ({ change }) => change(0, { revoked_at: '2026-01-01T00:00:00.000Z' }));
     assert.equal((await store.measure()).rows, entries.size);
-    await updateRows(store, undefined, ({ rows, remove }) => {
-      for (const index of rows.keys()) remove(index);
+    await updateRows(store, undefined, ({ length, remove }) => {
+      for (let index = 0; index < length; index++) remove(index);
     });
     assert.equal((await store.measure()).rows, 0);
     assert.equal(await store.write('keys', [add('new')], 'new'), true);

@@ -2,7 +2,7 @@
 // alike and end alike. Only the rows between are scanned, and only these rows are new to the reader.
 import { isUtf8 } from 'node:buffer';
 import type { Sliced } from './slices.ts';
-import { parseFrame, type SplitText, STEP_BYTES, scanHead, splitTable } from './split.ts';
+import { countBelow, parseFrame, type SplitText, STEP_BYTES, scanHead, splitTable, startOfRow } from './split.ts';
 
 export interface ChangedText {
   readonly text: SplitText;
@@ -36,7 +36,7 @@ export function* splitChanges(bytes: Buffer, old: SplitText): Sliced<ChangedText
   const tail = old.ends.length - firstSameEnd - 1;
   if (tail < 0) return undefined;
   const shift = listStart - old.listStart;
-  const start = head === 0 ? listStart : (old.ends[head - 1] as number) + shift + 1;
+  const start = startOfRow(old, head) + shift;
   const end = (old.ends[firstSameEnd] as number) + growth;
   try {
     const middle = yield* splitTable(Buffer.concat([OPENING, bytes.subarray(start, end), CLOSING]));
@@ -72,15 +72,4 @@ function* countEqual(length: number, isEqual: (from: number, to: number) => bool
 
 function equals(a: Buffer, from: number, to: number, b: Buffer, fromInB: number): boolean {
   return a.compare(b, fromInB, fromInB + to - from, from, to) === 0;
-}
-
-/** Returns how many of the ascending numbers are below a limit. */
-function countBelow(numbers: Uint32Array, limit: number): number {
-  let [low, high] = [0, numbers.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((numbers[middle] as number) < limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

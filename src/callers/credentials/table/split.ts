@@ -15,9 +15,32 @@ export interface SplitText extends Pick<TableText, 'members'> {
 }
 
 /** Returns the JSON of a row, with the space around it. */
-export function rowText({ bytes, listStart, ends }: SplitText, index: number): string {
-  const start = index === 0 ? listStart : (ends[index - 1] as number) + 1;
-  return bytes.toString('utf8', start, ends[index]);
+export function rowText(text: SplitText, index: number): string {
+  return text.bytes.toString('utf8', startOfRow(text, index), endOfRow(text, index));
+}
+
+export function startOfRow({ listStart, ends }: SplitText, index: number): number {
+  return index === 0 ? listStart : (ends[index - 1] as number) + 1;
+}
+
+export function endOfRow({ ends }: SplitText, index: number): number {
+  return ends[index] as number;
+}
+
+/** Returns the index of the row that has the byte at an offset. */
+export function rowOfOffset({ ends }: SplitText, offset: number): number {
+  return countBelow(ends, offset);
+}
+
+/** Returns how many of the ascending numbers are below a limit. */
+export function countBelow(numbers: Uint32Array, limit: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((numbers[middle] as number) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Bytes that one step checks, compares or scans, in about a millisecond. */

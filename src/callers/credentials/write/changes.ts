@@ -58,7 +58,7 @@ export function rotateRow(table: EditableTable, id: string, overlapMs: number, n
   const [index, ...others] = findIndexes(table, id);
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
-  const raw = table.rows[index] as RawRow;
+  const raw = table.row(index) as RawRow;
   const parsedTable = parseTable(JSON.stringify({ production: [raw] }));
   const row = parsedTable.rows.get(id);
   if (row === undefined)
@@ -90,11 +90,11 @@ export function revokeRow(table: EditableTable, id: string, now: number): { name
   let revokedAt = toIso(now);
   // A table that was edited by hand may have several rows with this id. All of them are revoked.
   for (const index of indexes) {
-    const raw = table.rows[index] as RawRow;
+    const raw = table.row(index) as RawRow;
     if (isAbsent(raw.revoked_at)) table.change(index, { revoked_at: toIso(now) });
     else if (typeof raw.revoked_at === 'string') revokedAt = raw.revoked_at;
   }
-  const { name } = table.rows[indexes[0] as number] as RawRow;
+  const { name } = table.row(indexes[0] as number) as RawRow;
   return { name: typeof name === 'string' ? name : id, revokedAt };
 }
 
@@ -110,16 +110,23 @@ export function pruneRows(table: EditableTable, before: number): number {
     typeof time === 'string' && (parseTime(time) ?? before) < before && authorization === undefined;
   // The name of a row with a literal is its id where it has none.
   const idOf = ({ id, name }: RawRow) => id ?? name;
-  for (const raw of table.rows) if (isObject(raw)) counts.set(idOf(raw), (counts.get(idOf(raw)) ?? 0) + 1);
-  const indexes = table.rows.flatMap((raw, index) =>
-    isObject(raw) && isOld(raw) && counts.get(idOf(raw)) === 1 ? [index] : [],
-  );
+  const oldRows = new Map<number, unknown>();
+  for (let index = 0; index < table.length; index++) {
+    const raw = table.row(index);
+    if (!isObject(raw)) continue;
+    counts.set(idOf(raw), (counts.get(idOf(raw)) ?? 0) + 1);
+    if (isOld(raw)) oldRows.set(index, idOf(raw));
+  }
+  const indexes = [...oldRows].flatMap(([index, id]) => (counts.get(id) === 1 ? [index] : []));
   for (const index of indexes) table.remove(index);
   return indexes.length;
 }
 
 function findIndexes(table: EditableTable, id: string): number[] {
-  return table.rows.flatMap((raw, index) => (isObject(raw) && raw.id === id ? [index] : []));
+  return table.find(id).filter((index) => {
+    const raw = table.row(index);
+    return isObject(raw) && raw.id === id;
+  });
 }
 
 /** Maximum number of live rows of one owner. A live row is neither revoked nor expired. */

@@ -7,10 +7,11 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../../base/errors.ts';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from '../../../base/folder-lock.ts';
-import { readContent } from '../../../base/polled-file.ts';
+import { readContentAsync } from '../../../base/polled-file.ts';
 import { replaceFile, syncFolder } from '../../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
-import { type EditableTable, editTableText } from './editable-table.ts';
+import { runInSlices } from '../table/slices.ts';
+import { type EditableTable, type EditOptions, editTableText } from './editable-table.ts';
 
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
@@ -26,9 +27,7 @@ export function tablePath(dataDir: string): string {
 /** Thrown by a change that is not possible. Nothing is written. The message is for the person who wants the change. */
 export class ChangeRefused extends Error {}
 
-export interface UpdateOptions extends LockOptions {
-  /** Whether the file may be a copy of a store, which undoes the change later. */
-  readonly isCopyAllowed?: boolean;
+export interface UpdateOptions extends LockOptions, EditOptions {
   readonly maxBytes?: number;
 }
 
@@ -43,7 +42,7 @@ export interface UpdateOptions extends LockOptions {
 export async function updateTable<T>(
   dataDir: string,
   change: (table: EditableTable) => T,
-  { isCopyAllowed, maxBytes = MAX_BYTES, ...lockOptions }: UpdateOptions = {},
+  { isCopyAllowed, known, maxBytes = MAX_BYTES, ...lockOptions }: UpdateOptions = {},
 ): Promise<T> {
   let path = tablePath(dataDir);
   try {
@@ -51,7 +50,8 @@ export async function updateTable<T>(
     const lock = await acquireLock(`${path}.lock`, lockOptions);
     try {
       await removeDrafts(path);
-      const { text, result } = editTableText(readTableBytes(path), change, isCopyAllowed);
+      const edit = editTableText(await readTableBytes(path), change, { isCopyAllowed, known });
+      const { text, result } = await runInSlices(edit);
       if (text !== undefined) await replaceTable(path, text, lock, maxBytes);
       return result;
     } finally {
@@ -76,8 +76,8 @@ async function resolveTable(path: string): Promise<string> {
   return join(await realpath(dirname(path)), basename(path));
 }
 
-function readTableBytes(path: string): Buffer {
-  const content = readContent([path], MAX_BYTES);
+async function readTableBytes(path: string): Promise<Buffer> {
+  const content = await readContentAsync([path], MAX_BYTES);
   if (content.files !== undefined) return content.files[0] as Buffer;
   if (content.isMissing) return TEXT_WITHOUT_ROWS;
   throw new Error(content.reason);
@@ -108,8 +108,8 @@ async function isOld(draft: string): Promise<boolean> {
   return stats !== undefined && Date.now() - stats.mtimeMs > DRAFT_LIFETIME_MS;
 }
 
-async function replaceTable(path: string, text: string, lock: Lock, maxBytes: number): Promise<void> {
-  if (Buffer.byteLength(text) > maxBytes) throw new Error(`it would be larger than ${maxBytes} bytes`);
+async function replaceTable(path: string, text: Buffer, lock: Lock, maxBytes: number): Promise<void> {
+  if (text.length > maxBytes) throw new Error(`it would be larger than ${maxBytes} bytes`);
   const draft = join(dirname(path), `.${basename(path)}.${lock.holder}.tmp`);
   try {
     await writeDraft(draft, text, path);
@@ -122,7 +122,7 @@ async function replaceTable(path: string, text: string, lock: Lock, maxBytes: nu
   syncFolder(dirname(path));
 }
 
-async function writeDraft(draft: string, text: string, path: string): Promise<void> {
+async function writeDraft(draft: string, text: Buffer, path: string): Promise<void> {
   const file = await open(draft, 'wx', 0o600);
   try {
     await file.chmod(0o600);

@@ -1,7 +1,8 @@
 // Measures what a change of the credentials table costs, by the number of keys: the time from the end of a command to
 // the first 401 of a revoked key, the first answer of a new key, the longest request of a known key meanwhile, and the
 // CPU time of the service. Also measures the start and the memory of a worker. All files are on the disk of TMPDIR.
-//   node bench/keys.mjs [--node PATH] [--dist DIST] [--keys 100,100000] [--rounds 5]
+//   node bench/keys.mjs [--node PATH] [--dist DIST] [--keys 100,100000] [--rounds 5] [--store postgres://…]
+// With --store, the keys are in that database, whose tables are removed before and after.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -18,11 +19,13 @@ const { values } = parseArgs({
     dist: { type: 'string', default: resolve(import.meta.dirname, '../dist') },
     keys: { type: 'string', default: '100,100000' },
     rounds: { type: 'string', default: '5' },
+    store: { type: 'string' },
   },
 });
 const rounds = Number(values.rounds);
 /** Milliseconds between two requests of the known key. */
 const PAUSE = 5;
+const STORE_KEYS = 'a'.repeat(43);
 /** The length of a window without a change, in milliseconds. The service reads the largest table in this time. */
 const CALM = 2000;
 
@@ -41,9 +44,16 @@ async function measure(count) {
   mkdirSync(controllers, { recursive: true });
   writeFileSync(join(data, 'package.json'), '{"type":"module"}');
   writeFileSync(join(controllers, 'OrderController.js'), 'export default class { GET() { return 1; } }\n');
-  const known = command(data, 'issue', '--name', 'known', '--groups', '*').token;
-  const doomed = Array.from({ length: rounds }, () => command(data, 'issue', '--name', 'doomed', '--groups', '*'));
+  const issue = (/** @type {string} */ name) =>
+    command(data, false, 'credentials', 'issue', '--name', name, '--groups', '*');
+  const known = issue('known').token;
+  const doomed = Array.from({ length: rounds }, () => issue('doomed'));
   fill(join(data, 'production.json'), count);
+  if (values.store !== undefined) {
+    await emptyStore();
+    command(data, true, 'store', 'init');
+    command(data, true, 'store', 'import');
+  }
   const begun = performance.now();
   const service = startProcess(values.node, [join(values.dist, 'server.js')], {
     env: { .../** @type {Record<string, string>} */ (process.env), ...settings(data), PORT: '0', WORKERS: '1' },
@@ -100,12 +110,13 @@ async function measure(count) {
     await inBackground(data, 'issue', '--name', 'quiet', '--groups', '*');
     await sleep(CALM);
     found.cpu.push((treeCpuSeconds(pid) - cpu) * 1000);
-    const fresh = command(data, 'issue', '--name', 'new', '--groups', '*').token;
+    const fresh = command(data, true, 'credentials', 'issue', '--name', 'new', '--groups', '*').token;
     const sent = performance.now();
     if ((await ask(fresh)) !== 200) throw new Error('the new key is refused');
     found.first.push(performance.now() - sent);
   }
   await stopProcess(service);
+  if (values.store !== undefined) await emptyStore();
   const ms = (/** @type {number[]} */ numbers) => `${median(numbers).toFixed(0)} ms`;
   return [
     count.toLocaleString('en'),
@@ -119,17 +130,28 @@ async function measure(count) {
   ];
 }
 
-/** @param {string} data */
-function settings(data) {
-  return { DATA_DIR: data, CONTROLLERS_DIR: join(data, 'controllers'), HOST: '127.0.0.1', LOG_LEVEL: 'error' };
+/** @param {string} data @param {boolean} isShared whether the keys are in the store */
+function settings(data, isShared = values.store !== undefined) {
+  return {
+    ...{ DATA_DIR: data, CONTROLLERS_DIR: join(data, 'controllers'), HOST: '127.0.0.1', LOG_LEVEL: 'error' },
+    ...(isShared && values.store !== undefined ? { STORE: values.store, STORE_KEY: STORE_KEYS } : {}),
+  };
 }
 
-/** @param {string} data @param {...string} args @returns {{ id: string, token: string }} */
-function command(data, ...args) {
-  const words = [join(values.dist, 'cli.js'), 'credentials', ...args, '--json'];
-  const { stdout, stderr, status } = spawnSync(values.node, words, { env: { ...process.env, ...settings(data) } });
+/** @param {string} data @param {boolean} isShared @param {...string} args @returns {{ id: string, token: string }} */
+function command(data, isShared, ...args) {
+  const words = [join(values.dist, 'cli.js'), ...args, '--json'];
+  const env = { ...process.env, ...settings(data, isShared) };
+  const { stdout, stderr, status } = spawnSync(values.node, words, { env });
   if (status !== 0) throw new Error(String(stderr));
   return JSON.parse(String(stdout));
+}
+
+async function emptyStore() {
+  const { default: postgres } = await import('postgres');
+  const sql = postgres(/** @type {string} */ (values.store), { onnotice: () => {} });
+  await sql`drop schema if exists gatefold cascade`;
+  await sql.end();
 }
 
 /** Resolves when the command has ended. @param {string} data @param {...string} args */

@@ -14,7 +14,7 @@ export interface WholeFileOptions {
 }
 
 /** Creates a file or replaces it. @throws the error of a system call; then no draft is left */
-export function writeWholeFile(path: string, text: string, options: WholeFileOptions = {}): void {
+export function writeWholeFile(path: string, text: string | Buffer, options: WholeFileOptions = {}): void {
   const { mode, isDurable = true, draft = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`) } = options;
   try {
     // A killed process can have left a draft, with any mode.
@@ -33,7 +33,7 @@ export function writeWholeFile(path: string, text: string, options: WholeFileOpt
  *
  * @throws the error of a system call, EEXIST when there is a file; a part of the text can then be on the disk
  */
-export function writeNewFile(path: string, text: string, mode = 0o600, isDurable = true): void {
+export function writeNewFile(path: string, text: string | Buffer, mode = 0o600, isDurable = true): void {
   const file = openSync(path, 'wx', mode);
   try {
     writeFileSync(file, text);

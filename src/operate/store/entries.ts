@@ -85,11 +85,16 @@ export function usableRow(name: string, value: string): string {
   return JSON.stringify({ id: name.slice(0, 200), unusable: `its value in the store is not JSON of ${limits}` });
 }
 
-/** @param rows the JSON of each row @param copyMark undefined for a file that is no copy */
-export function tableText(rows: Iterable<string>, copyMark?: CopyMark): string {
-  const member = copyMark === undefined ? '' : `"store":${JSON.stringify(copyMark)},\n`;
+/** Returns the text of a file that is no copy. @param rows the JSON of each row */
+export function tableText(rows: Iterable<string>): string {
   const list = [...rows].join(',\n');
-  return `{${member}"production":[${list === '' ? '' : `\n${list}\n`}]}\n`;
+  return `{"production":[${list === '' ? '' : `\n${list}\n`}]}\n`;
+}
+
+/** @param list the rows, as their text in the file */
+export function copyText(list: readonly Buffer[], copyMark: CopyMark): Buffer {
+  const head = `{"store":${JSON.stringify(copyMark)},\n"production":[${list.length === 0 ? '' : '\n'}`;
+  return Buffer.concat([Buffer.from(head), ...list, Buffer.from(list.length === 0 ? ']}\n' : '\n]}\n')]);
 }
 
 /** @param row the JSON of a row */

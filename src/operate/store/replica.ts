@@ -22,8 +22,9 @@ import { writeWholeFile } from '../../base/whole-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/local-revocations.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
-import { isRevoked, readTableFile, revocationTime, type TableFile, tableText, withRevocation } from './entries.ts';
+import { copyText, isRevoked, readTableFile, revocationTime, type TableFile, withRevocation } from './entries.ts';
 import { isSameRow, noteEndedHashes, readEndedHashes, withLostChanges } from './lost-changes.ts';
+import { RowTexts } from './row-texts.ts';
 import { ROW_ROOM } from './schema.ts';
 import type { Changes, Snapshot } from './store.ts';
 
@@ -64,7 +65,7 @@ export interface Replica {
 const PROOF_INTERVAL = 10_000;
 /** Milliseconds between a change of the file and its sync to disk. */
 const SYNC_DELAY = 1000;
-/** The begin of each file that `tableText` makes for a copy. */
+/** The begin of each file that `copyText` makes. */
 const COPY_START = '{"store":';
 /** At most this many names of missing rows are in one log line. */
 const MAX_NAMES = 20;
@@ -95,19 +96,23 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
   /** The rows that the store has lost changes of, as this machine has seen them. */
   const lost = new Map<string, string>();
   const ended = readEndedHashes(fileTable?.copyMark?.replaced);
+  let texts = new RowTexts();
   let bytes = 0;
-  for (const row of rows.values()) bytes += Buffer.byteLength(row) + ROW_ROOM;
+  for (const [name, row] of rows) {
+    bytes += Buffer.byteLength(row) + ROW_ROOM;
+    texts.note(name, true);
+  }
   let leftOut = 0;
 
   /** Leaves out the newest rows when workers could not read the file. All other rows, and revocations, stay live. */
-  function selectFitting(fileRows: readonly string[]): readonly string[] {
+  function listRows(textOf: (name: string) => string): readonly Buffer[] {
     let sum = 0;
     const isFitting = (row: string) => {
       sum += Buffer.byteLength(row) + ROW_ROOM;
       return sum <= maxBytes;
     };
-    const fitting = bytes <= maxBytes ? fileRows : fileRows.filter(isFitting);
-    const count = fileRows.length - fitting.length;
+    const fitting = bytes <= maxBytes ? undefined : Array.from(rows.keys(), textOf).filter(isFitting);
+    const count = fitting === undefined ? 0 : rows.size - fitting.length;
     if (count > 0 && leftOut === 0)
       log.error('store-table-full', {
         bytes,
@@ -116,7 +121,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
         effect: 'their tokens are refused',
       });
     leftOut = count;
-    return fitting;
+    return fitting === undefined ? texts.list(textOf) : fitting.length === 0 ? [] : [Buffer.from(fitting.join(',\n'))];
   }
 
   /** Logs what a new history lacks, and keeps its revocations and rotations. */
@@ -170,6 +175,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       rows.set(name, row);
       bytes += Buffer.byteLength(row) + ROW_ROOM;
     }
+    texts.note(name, row !== undefined);
     // A change is no longer lost when the store has it again, or when the row is gone.
     if (lost.has(name) && (row === undefined || restore(name, row) === row)) lost.delete(name);
   }
@@ -189,6 +195,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       else if (version !== undefined)
         for (const [name, row] of rows) noteEndedHashes(ended, name, row, entries.get(name)?.value);
       rows = new Map();
+      texts = new RowTexts();
       bytes = 0;
       for (const [name, { value }] of entries) setRow(name, value);
       version = next;
@@ -209,8 +216,9 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
       if (!isDirty && listTime === publishedListTime) return false;
       const revokedHere = readRevokedHere(dataDir);
-      const fileRows = Array.from(rows, ([name, current]) => {
-        const row = restore(name, current);
+      if (listTime !== publishedListTime) texts.forgetTexts();
+      const list = listRows((name) => {
+        const row = restore(name, rows.get(name) as string);
         const time = revokedHere.get(name);
         return time === undefined || isRevoked(row) ? row : withRevocation(row, time);
       });
@@ -220,7 +228,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       const copyMark = { version: lost.size > 0 ? '' : (version as string), ...replaced };
       // A writer of the table removes all drafts whose names begin like that of the table.
       const draft = join(dataDir, '.replica.tmp');
-      writeWholeFile(path, tableText(selectFitting(fileRows), copyMark), { isDurable: false, draft });
+      writeWholeFile(path, copyText(list, copyMark), { isDurable: false, draft });
       syncLater();
       publishedListTime = listTime;
       isDirty = false;

@@ -257,8 +257,10 @@ describe('a store-host', { skip: noPostgres }, () => {
         [row.id],
       );
       assert.deepEqual(
-        quarantined.map(({ id, reason }) => [id, reason.startsWith('its value in the store is not JSON')]),
-        Object.keys(values).map((name) => [name, true]),
+        quarantined.map(({ id, reason }) => [id, reason.startsWith('its value in the store is not JSON')]).sort(),
+        Object.keys(values)
+          .sort()
+          .map((name) => [name, true]),
       );
     }
     // A revocation mends such a row: it is a row again, and revoked.

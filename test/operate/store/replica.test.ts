@@ -4,7 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
+import fc from 'fast-check';
 import { writeRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
+import { readTableFile } from '../../../src/operate/store/entries.ts';
 import { openReplica } from '../../../src/operate/store/replica.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
@@ -173,5 +175,33 @@ it('the replica names no row that was changed in the new history, or is only wri
   assert.deepEqual(
     lines.map(({ event }) => event),
     [],
+  );
+});
+
+it('the copy has the last row of each name, whatever changed between two writes', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const replica = openReplica(folder, createMemoryLog().log);
+  const names = Array.from({ length: 40 }, (_, index) => (index % 4 === 0 ? `~${index}` : `id${index}`));
+  const expected = new Map([['a', LIVE]]);
+  let version = 0;
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(names.length - 1), fc.boolean()), { maxLength: 6 }), (steps) => {
+      const changes = steps.map(([index, isThere]): [string, string | undefined] => {
+        const name = names[index] as string;
+        const value = isThere ? JSON.stringify({ id: name, name: `${version}` }) : undefined;
+        if (value === undefined) expected.delete(name);
+        else expected.set(name, value);
+        return [name, value];
+      });
+      replica.apply({ version: `new/1/${++version}`, changes, isComplete: true });
+      replica.publish();
+      const copy = readTableFile(folder);
+      const sorted = (texts: Iterable<string>) => [...texts].sort();
+      assert.deepEqual(sorted(copy?.rows.values() ?? []), sorted(expected.values()));
+      const ids = [...(copy?.rows.values() ?? [])].map((row) => (JSON.parse(row) as { id: string }).id);
+      const firstMade = ids.findIndex((id) => id.startsWith('~'));
+      assert.ok(firstMade === -1 || ids.slice(firstMade).every((id) => id.startsWith('~')), 'made names are last');
+    }),
+    { numRuns: 200 },
   );
 });

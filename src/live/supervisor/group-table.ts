@@ -72,7 +72,7 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
 }
 
 /**
- * Whether a group that had failed has loaded, and no group that serves has failed. A new group counts only where no group
+ * Whether a group that had failed has loaded, and no group that serves has failed. A new group counts only where none
  * serves: a balancer then sends no request, so nothing else would load the new file.
  */
 export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {

@@ -176,7 +176,7 @@ async function readMetrics(opsPort) {
   return {
     deaths: sum('gatefold_worker_deaths_total'),
     dropped: sum('gatefold_log_lines_dropped_total'),
-    longestTurn: Math.max(...read('gatefold_worker_longest_delay_seconds')),
+    longestTurn: Math.max(...read('nodejs_eventloop_lag_max_seconds')),
   };
 }
 

@@ -98,16 +98,13 @@ export function createApp(parts: AppParts): App {
   });
   const contexts = createExchangeContexts(createBeginNote(noteBegin, basePath));
   const respond = new Responder({
-    log,
+    ...{ log, observer, basePath, bodyLimit, contexts },
     accessLog: requestLog && createAccessLog(requestLog),
-    bodyLimit,
     showsCauses: settings.development,
     isSecure: transport.isSecure,
-    observer,
     onAnswered: finish,
     onStreaming: leaveFlight,
     watchStream: createStreamWatch(credentials),
-    contexts,
   });
   const budget = createBodyBudget({
     limit: bodyBudget,

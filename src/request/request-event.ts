@@ -8,6 +8,7 @@
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BackgroundEvent, RequestEvent, Trace } from '../api/controller/trace.ts';
+import { servingPage } from '../base/group-name.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { addressOf } from '../callers/access/address.ts';
 import type { Operation } from '../groups/operations.ts';
@@ -148,11 +149,11 @@ export function followBackground({ event: requestEvent }: Exchange, work: Promis
 }
 
 /** Key: an operation. Value: the path template of its last request. Nearly all requests of an operation share one. */
-const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
+const cachedTemplates = new WeakMap<Operation, { depth: number; template: string }>();
 
 /** Returns the template of the request's path, such as `/api/order/{id}`; undefined when no operation was found. */
-function routeOf(exchange: Exchange, basePath: string): string | undefined {
-  const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
+export function routeOf(exchange: Exchange, basePath: string): string | undefined {
+  const { operation, resolvedPath, verb, caller, slugs, choice } = exchange;
   if (operation === '') return undefined;
   // A request for which an operation was found has a row.
   const { route } = firstMatch((resolvedPath as ResolvedPath).matches, verb) as RouteMatch;
@@ -160,9 +161,9 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
   // The caller's credential has a handler: one group that serves all its requests, whatever the path is.
   if (caller.row?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
-  if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;
-  const template = `${basePath}/${groupInUrl}${templateBelow(choice, slugs.length)}`;
-  cachedTemplates.set(choice.operation, { groupInUrl, depth: slugs.length, template });
+  if (cached?.depth === slugs.length) return cached.template;
+  const template = `${basePath}/${servingPage(exchange)}${templateBelow(choice, slugs.length)}`;
+  cachedTemplates.set(choice.operation, { depth: slugs.length, template });
   return template;
 }
 

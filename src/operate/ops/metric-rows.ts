@@ -15,6 +15,7 @@ export interface SupervisorFacts {
   /** Unix time in seconds. */
   readonly startedAt: number;
   readonly memoryBytes: () => number;
+  readonly maxDescriptors: number;
   readonly cpuSeconds: () => number;
   readonly logLinesDropped: () => number;
 }
@@ -37,4 +38,18 @@ export const histogram = rowsOf('histogram');
 
 export function eachWorker({ workers }: ServiceStatus, measure: (worker: ReportingWorker) => number): Sample[] {
   return workers.map((worker) => ({ labels: { worker: worker.slot }, value: measure(worker) }));
+}
+
+/** Returns the samples of a metric that the supervisor has, too. Without a value (0) there is no sample. */
+export function eachProcess(
+  service: ServiceStatus,
+  measure: (worker: ReportingWorker) => number,
+  supervisorValue: number,
+): Sample[] {
+  return [...eachWorker(service, measure), ofSupervisor(supervisorValue)].filter(({ value }) => value !== 0);
+}
+
+/** Returns the sample of the supervisor, in the metrics that every process has. */
+export function ofSupervisor(value: number): Sample {
+  return { labels: { worker: 'supervisor' }, value };
 }

@@ -1,11 +1,21 @@
-// The table of metrics. docs/OPERATING.md documents each one, and a test compares both. exposition.ts writes the
-// format.
+// The table of metrics. Names begin with http_ (conventions of OpenTelemetry), with process_ or nodejs_ (Prometheus
+// clients), and with gatefold_ where these have none. docs/OPERATING.md has each metric, and a test compares both.
 
+import { openDescriptors } from '../../base/descriptors.ts';
 import type { WorkerStatus } from '../../live/supervisor/status.ts';
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { Family, Sample } from './exposition.ts';
-import { counter, eachWorker, gauge, histogram, type MetricRow, type SupervisorFacts } from './metric-rows.ts';
+import {
+  counter,
+  eachProcess,
+  eachWorker,
+  gauge,
+  histogram,
+  type MetricRow,
+  ofSupervisor,
+  type SupervisorFacts,
+} from './metric-rows.ts';
 import { readinessOf } from './readiness.ts';
 import { describeCell, type OperationCounts } from './request-counts.ts';
 import type { ServiceStatus, Totals } from './service-status.ts';
@@ -27,22 +37,21 @@ export const METRICS: readonly MetricRow[] = [
     'Always 1; version and build of gatefold, version of Node',
     (_, { version, build, node }) => [{ labels: { version, build: build(), node }, value: 1 }],
   ),
-  gauge('gatefold_start_time_seconds', 'Start time of the supervisor, Unix time', (_, { startedAt }) => startedAt),
+  gauge('process_start_time_seconds', 'Start time of the supervisor, Unix time', (_, { startedAt }) => [
+    ofSupervisor(startedAt),
+  ]),
   gauge('gatefold_ready', '1 while /readyz answers 200', (service) => Number(readinessOf(service) === 'ready')),
 
-  counter('gatefold_requests_total', 'Requests answered', ({ totals }) =>
-    eachOperation(totals, ({ page, operation, cells }) =>
-      Array.from(cells, ([cell, value]) => ({ labels: { page, operation, ...describeCell(cell) }, value })),
-    ),
-  ),
   histogram(
-    'gatefold_request_duration_seconds',
+    'http_server_request_duration_seconds',
     'Seconds from the complete request head to the last byte of the answer',
     ({ totals }) =>
-      eachOperation(totals, ({ page, operation, durations }) => [{ labels: { page, operation }, value: durations }]),
+      eachOperation(totals, ({ cells }, labels) =>
+        Array.from(cells, ([cell, value]) => ({ labels: { ...describeCell(cell), ...labels }, value })),
+      ),
   ),
   counter('gatefold_response_bytes_total', 'Bytes of response bodies', ({ totals }) =>
-    eachOperation(totals, ({ page, operation, bytes }) => [{ labels: { page, operation }, value: bytes }]),
+    eachOperation(totals, ({ bytes }, labels) => [{ labels, value: bytes }]),
   ),
   counter(
     'gatefold_credential_requests_total',
@@ -50,7 +59,7 @@ export const METRICS: readonly MetricRow[] = [
     ({ totals }) =>
       Array.from(totals.requests.credentials(), ([credential, value]) => ({ labels: { credential }, value })),
   ),
-  gauge('gatefold_requests_in_flight', 'Requests being processed', (service) =>
+  gauge('http_server_active_requests', 'Requests being processed', (service) =>
     eachWorker(service, ({ report }) => report.inFlight),
   ),
 
@@ -74,42 +83,37 @@ export const METRICS: readonly MetricRow[] = [
   gauge('gatefold_worker_report_age_seconds', "Seconds since the worker's last report", (service) =>
     eachWorker(service, ({ reportAge }) => reportAge),
   ),
-  gauge('gatefold_worker_memory_bytes', 'Resident memory of the worker', (service) =>
-    eachWorker(service, ({ report }) => report.memoryBytes),
+  gauge('process_resident_memory_bytes', 'Resident memory of each process', (service, { memoryBytes }) =>
+    eachProcess(service, ({ report }) => report.memoryBytes, memoryBytes()),
   ),
+  counter('process_cpu_seconds_total', 'CPU time of each process', ({ totals }, { cpuSeconds }) => [
+    ...totals.cpuSeconds.map((value, worker) => ({ labels: { worker }, value })),
+    ofSupervisor(cpuSeconds()),
+  ]),
   gauge('nodejs_heap_size_used_bytes', 'Heap of V8 in use in the worker', (service) =>
     eachWorker(service, ({ report }) => report.heapUsed),
   ),
   gauge('nodejs_heap_size_limit_bytes', 'Limit of that heap, at which the worker is aborted', (service) =>
     eachWorker(service, ({ report }) => report.heapLimit),
   ),
-  gauge('process_open_fds', 'Open file descriptors of the worker', (service) =>
-    eachWorker(service, ({ report }) => report.openDescriptors),
+  gauge('process_open_fds', 'Open file descriptors of each process', (service) =>
+    eachProcess(service, ({ report }) => report.openDescriptors, openDescriptors()),
   ),
-  gauge('process_max_fds', 'Limit of the open file descriptors; 0 where none is known', (service) =>
-    eachWorker(service, ({ report }) => report.maxDescriptors),
+  gauge('process_max_fds', 'Limit of the open file descriptors of each process', (service, { maxDescriptors }) =>
+    eachProcess(service, ({ report }) => report.maxDescriptors, maxDescriptors),
   ),
   counter(
     'gatefold_connections_refused_total',
     'New connections closed at once, for want of descriptors or beyond MAX_CONNECTIONS',
     ({ totals }) => totals.connectionsRefused,
   ),
-  gauge('gatefold_worker_longest_delay_seconds', 'Longest event loop delay in the last minute', (service) =>
+  gauge('nodejs_eventloop_lag_max_seconds', 'Longest event loop delay in the last minute', (service) =>
     eachWorker(service, ({ longestDelay }) => longestDelay),
   ),
   histogram(
     'gatefold_event_loop_delay_seconds',
     'Event loop delay, sampled ten times a second in each worker',
     (service) => [{ value: service.totals.delays }],
-  ),
-  gauge('gatefold_supervisor_memory_bytes', 'Resident memory of the supervisor', (_, { memoryBytes }) => memoryBytes()),
-  counter(
-    'gatefold_cpu_seconds_total',
-    'CPU time of all workers together, and of the supervisor',
-    ({ totals }, { cpuSeconds }) => [
-      { labels: { process: 'workers' }, value: totals.cpuSeconds },
-      { labels: { process: 'supervisor' }, value: cpuSeconds() },
-    ],
   ),
 
   gauge(
@@ -256,6 +260,11 @@ function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus
   return supervisor?.store === undefined ? [] : [{ value: measure(supervisor.store) }];
 }
 
-function eachOperation({ requests }: Totals, samplesOf: (counts: OperationCounts) => Sample[]): Sample[] {
-  return Array.from(requests.operations()).flatMap(samplesOf);
+function eachOperation(
+  { requests }: Totals,
+  samplesOf: (counts: OperationCounts, labels: NonNullable<Sample['labels']>) => Sample[],
+): Sample[] {
+  return Array.from(requests.operations()).flatMap((counts) =>
+    samplesOf(counts, { http_route: counts.route, page: counts.page, operation: counts.operation }),
+  );
 }

@@ -8,9 +8,8 @@ import type { CredentialCount, OperationDelta } from './request-counts.ts';
 /** The upper bounds of the buckets for the event loop delay, in seconds. A new request waits as long as this delay. */
 export const DELAY_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** The fields that are plain numbers and cover the time since the last report: counts, and the CPU time. */
+/** The fields that are plain numbers, and count since the last report. */
 export const COUNTERS = [
-  'cpuSeconds',
   'credentialReloads',
   'credentialReloadFailures',
   'identityKeyFetches',
@@ -29,6 +28,7 @@ export interface WorkerReport extends Readonly<Counters> {
   readonly requestsByCredential: readonly CredentialCount[];
   readonly delays: HistogramDelta;
   readonly longestDelay: number;
+  readonly cpuSeconds: number;
   readonly rateLimited: Readonly<Record<LimitKind, number>>;
   // The fields below are the state now:
   readonly inFlight: number;

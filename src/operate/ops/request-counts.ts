@@ -1,4 +1,4 @@
-// Counts requests by page, operation, verb and status (with durations and bytes), and by credential. Each worker sends
+// Counts requests by page, operation, route, verb and status (with durations), and by credential. Each worker sends
 // deltas, which the supervisor adds up.
 import {
   addDelta,
@@ -15,35 +15,38 @@ const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 
 /** The label value for everything beyond the maximum numbers below. No real name has parentheses. */
 export const OTHER = '(other)';
-const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', OTHER];
+/** The conventions have the last value for every other method. */
+const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', '_OTHER'];
 const VERB_NUMBERS: ReadonlyMap<string, number> = new Map(VERBS.map((verb, i) => [verb, i]));
 const OTHER_VERB = VERBS.length - 1;
 /** Stands for every status, in the cell that counts the requests beyond MAX_CELLS. Each operation has one such cell. */
 const ANY_STATUS = 0;
 
-/** Maximum pairs of page and operation. All further operations are counted as one. */
+/** Maximum combinations of page, operation and route. All further ones are counted as one. */
 export const MAX_OPERATIONS = 500;
-/** Maximum number of cells (see `OperationCounts`) of all operations. Each new status of a controller adds a cell. */
-export const MAX_CELLS = 5000;
+/** Maximum number of cells (see `OperationCounts`) of all operations. A scrape has 18 lines of each. */
+export const MAX_CELLS = 2000;
 /** Maximum application credentials. All further credentials are counted as one. */
 export const MAX_CREDENTIALS = 1000;
 
 export interface OperationCounts {
   readonly page: string;
   readonly operation: string;
+  readonly route: string;
   bytes: number;
-  /** In seconds. */
-  readonly durations: Histogram;
-  /** Key: a cell, which is a combination of verb, status and fault, as one number (`cellOf`). Value: its requests. */
-  readonly cells: Map<number, number>;
+  /**
+   * Key: a cell, which is a combination of verb, status and fault, as one number (`cellOf`). Value: the durations of
+   * its requests, in seconds.
+   */
+  readonly cells: Map<number, Histogram>;
 }
 
 export interface OperationDelta {
   readonly page: string;
   readonly operation: string;
+  readonly route: string;
   readonly bytes: number;
-  readonly durations: HistogramDelta;
-  readonly cells: readonly (readonly [cell: number, requests: number])[];
+  readonly cells: readonly (readonly [cell: number, durations: HistogramDelta])[];
 }
 
 export type CredentialCount = readonly [id: string, requests: number];
@@ -53,7 +56,7 @@ export interface RequestCounts {
    * Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. The names must be
    * those of an existing operation, or '' for a request that no operation served, but never any text of a client.
    */
-  countsFor(page: string, operation: string): OperationCounts;
+  countsFor(page: string, operation: string, route: string): OperationCounts;
   /**
    * @param duration milliseconds
    * @param isClientFault whether the status is a 500 because the request named something unknown
@@ -76,43 +79,48 @@ export interface RequestCounts {
 }
 
 export function createRequestCounts(): RequestCounts {
-  const pages = new Map<string, Map<string, OperationCounts>>();
+  /** Keys: page, operation, route. */
+  const pages = new Map<string, Map<string, Map<string, OperationCounts>>>();
   const credentials = new Map<string, number>();
   let operationCount = 0;
   let cellCount = 0;
 
-  function countsFor(page: string, operation: string): OperationCounts {
-    return pages.get(page)?.get(operation) ?? addCounts(page, operation);
+  function countsFor(page: string, operation: string, route: string): OperationCounts {
+    return pages.get(page)?.get(operation)?.get(route) ?? addCounts(page, operation, route);
   }
 
-  function addCounts(page: string, operation: string): OperationCounts {
-    if (operationCount >= MAX_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER);
+  function addCounts(page: string, operation: string, route: string): OperationCounts {
+    if (operationCount >= MAX_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER, OTHER);
     operationCount++;
-    const counts = { page, operation, bytes: 0, durations: createHistogram(DURATION_BOUNDS), cells: new Map() };
-    pages.set(page, (pages.get(page) ?? new Map()).set(operation, counts));
+    const counts = { page, operation, route, bytes: 0, cells: new Map() };
+    const operationsOfPage = pages.get(page) ?? new Map();
+    operationsOfPage.set(operation, (operationsOfPage.get(operation) ?? new Map()).set(route, counts));
+    pages.set(page, operationsOfPage);
     return counts;
   }
 
-  function addToCell(counts: OperationCounts, cell: number, requests: number): void {
-    const previousRequests = counts.cells.get(cell);
+  function durationsOf(counts: OperationCounts, cell: number): Histogram {
+    const known = counts.cells.get(cell);
+    if (known !== undefined) return known;
     const otherCell = cellOf(OTHER_VERB, ANY_STATUS);
-    if (previousRequests !== undefined) counts.cells.set(cell, previousRequests + requests);
-    else if (cellCount < MAX_CELLS || cell === otherCell) {
-      cellCount++;
-      counts.cells.set(cell, requests);
-    } else addToCell(counts, otherCell, requests);
+    if (cellCount >= MAX_CELLS && cell !== otherCell) return durationsOf(counts, otherCell);
+    cellCount++;
+    const durations = createHistogram(DURATION_BOUNDS);
+    counts.cells.set(cell, durations);
+    return durations;
   }
 
   function* operations(): Generator<OperationCounts> {
-    for (const operationsOfPage of pages.values()) yield* operationsOfPage.values();
+    for (const operationsOfPage of pages.values())
+      for (const routes of operationsOfPage.values()) yield* routes.values();
   }
 
   return {
     countsFor,
     count(counts, verb, status, bytes, duration, isClientFault = false) {
-      addToCell(counts, cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault), 1);
+      const cell = cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault);
+      observe(durationsOf(counts, cell), duration / 1000);
       counts.bytes += bytes;
-      observe(counts.durations, duration / 1000);
     },
     countCredential(id, requests = 1) {
       const key = credentials.has(id) || credentials.size < MAX_CREDENTIALS ? id : OTHER;
@@ -120,29 +128,28 @@ export function createRequestCounts(): RequestCounts {
     },
     operations,
     credentials: () => credentials,
-    takeOperations: () =>
-      Array.from(operations()).flatMap((counts) => (totalCount(counts.durations) === 0 ? [] : [takeOperation(counts)])),
+    takeOperations: () => Array.from(operations(), takeOperation).filter(({ cells }) => cells.length > 0),
     takeCredentials() {
       const counts = Array.from(credentials).filter(([, requests]) => requests > 0);
       for (const [id] of counts) credentials.set(id, 0);
       return counts;
     },
     add(delta) {
-      const counts = countsFor(delta.page, delta.operation);
+      const counts = countsFor(delta.page, delta.operation, delta.route);
       counts.bytes += delta.bytes;
-      addDelta(counts.durations, delta.durations);
-      for (const [cell, requests] of delta.cells) addToCell(counts, cell, requests);
+      for (const [cell, durations] of delta.cells) addDelta(durationsOf(counts, cell), durations);
     },
   };
 }
 
 function takeOperation(counts: OperationCounts): OperationDelta {
-  const { page, operation, bytes } = counts;
-  const cells = Array.from(counts.cells).filter(([, requests]) => requests > 0);
+  const { page, operation, route, bytes } = counts;
   // The cells stay in the map, so that the next requests do not add them to `cellCount` again.
-  for (const [cell] of cells) counts.cells.set(cell, 0);
+  const cells = Array.from(counts.cells)
+    .filter(([, durations]) => totalCount(durations) > 0)
+    .map(([cell, durations]) => [cell, takeDelta(durations)] as const);
   counts.bytes = 0;
-  return { page, operation, bytes, durations: takeDelta(counts.durations), cells };
+  return { page, operation, route, bytes, cells };
 }
 
 /**
@@ -156,11 +163,12 @@ function cellOf(verb: number, status: number, isClientFault = false): number {
 const CLIENT_FAULT_STEP = 1000;
 const VERB_STEP = 2000;
 
-export function describeCell(cell: number): { verb: string; status: string; fault: string } {
+/** Returns labels, by the names of the conventions where they have one. */
+export function describeCell(cell: number) {
   const status = cell % CLIENT_FAULT_STEP;
   return {
-    verb: VERBS[Math.floor(cell / VERB_STEP)] as string,
-    status: status === ANY_STATUS ? OTHER : String(status),
+    http_request_method: VERBS[Math.floor(cell / VERB_STEP)] as string,
+    http_response_status_code: status === ANY_STATUS ? OTHER : String(status),
     fault: cell % VERB_STEP >= CLIENT_FAULT_STEP ? 'client' : '',
   };
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../../base/builtins.ts';
 import { refusalCodeOf } from '../../base/client-error.ts';
-import { maxSupervisorConnections } from '../../base/descriptors.ts';
+import { descriptorLimit, maxSupervisorConnections } from '../../base/descriptors.ts';
 import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { listen } from '../../base/listen.ts';
@@ -181,6 +181,7 @@ function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number): 
     // A time that is rounded up could be in the future.
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: createMemoryReader(),
+    maxDescriptors: descriptorLimit() ?? 0,
     cpuSeconds() {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;

@@ -29,6 +29,8 @@ export interface Totals extends Counters {
   readonly requests: RequestCounts;
   readonly delays: Histogram;
   readonly rateLimited: Record<LimitKind, number>;
+  /** CPU time of all workers that have had a number, by this number. */
+  readonly cpuSeconds: number[];
 }
 
 export interface ServiceStatus {
@@ -62,6 +64,7 @@ export function createServiceWatch(
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
     rateLimited: { credential: 0, address: 0, operation: 0 },
+    cpuSeconds: [],
     ...(Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Counters),
   };
   let latestReport: WorkerReport | undefined;
@@ -92,6 +95,7 @@ export function createServiceWatch(
     latestReport = report;
     if (!workers.has(pid)) removeEnded(supervisor());
     const { slot, recentDelays } = workers.get(pid) ?? { slot: freeSlot(), recentDelays: [] as number[] };
+    totals.cpuSeconds[slot] = (totals.cpuSeconds[slot] ?? 0) + report.cpuSeconds;
     recentDelays.push(report.longestDelay);
     if (recentDelays.length > MAX_DELAYS) recentDelays.shift();
     workers.set(pid, { slot, report, reportedAt: now(), recentDelays });

@@ -29,7 +29,9 @@ export interface ReportedParts {
 
 export interface WorkerMetrics {
   /** Counts an answer. The unit of `duration` is milliseconds. */
-  readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
+  readonly observer: {
+    answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number, route?: string): void;
+  };
   /** Builds a report. Its counts cover the time since the last report. */
   takeReport(parts: ReportedParts): WorkerReport;
   close(): void;
@@ -48,8 +50,8 @@ export function createWorkerMetrics(): WorkerMetrics {
 
   return {
     observer: {
-      answered(exchange, status, bytes, duration) {
-        const counts = requests.countsFor(servingPage(exchange), exchange.operation);
+      answered(exchange, status, bytes, duration, route = '') {
+        const counts = requests.countsFor(servingPage(exchange), exchange.operation, route);
         requests.count(counts, exchange.verb, status, bytes, duration, exchange.answer?.isClientFault);
         const { row, credentialId } = exchange.caller;
         if (row !== undefined) requests.countCredential(credentialId);

@@ -11,7 +11,7 @@ import { hasWaitingRequests } from '../connections/pipelining.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
-import { endEvent } from '../request-event.ts';
+import { endEvent, routeOf } from '../request-event.ts';
 import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { endAnswer, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
@@ -23,8 +23,9 @@ export interface RequestObserver {
   /**
    * @param status the status of the answer that was sent; 499 when the client has left
    * @param duration milliseconds since the head of the request
+   * @param route the template of the path, such as `/api/order/{id}`; undefined when no operation was found
    */
-  answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
+  answered(exchange: Exchange, status: number, bytes: number, duration: number, route: string | undefined): void;
 }
 
 export interface ResponderOptions {
@@ -36,6 +37,7 @@ export interface ResponderOptions {
   readonly showsCauses: boolean;
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
+  readonly basePath: string;
   /** Called once for each exchange, when its whole answer has been passed to Node. */
   readonly onAnswered: (exchange: Exchange) => void;
   /** Called when the head of a streamed answer has been sent. `onAnswered` follows later. */
@@ -280,11 +282,11 @@ export class Responder {
   }
 
   #report(exchange: Exchange, status: number, bytes: number): void {
-    const { accessLog, observer } = this.#options;
+    const { accessLog, observer, basePath } = this.#options;
     if (accessLog !== undefined || observer !== undefined) {
       const now = performance.now();
       accessLog?.(exchange, status, bytes, now);
-      observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+      observer?.answered(exchange, status, bytes, now - exchange.startedAt, routeOf(exchange, basePath));
     }
     endEvent(exchange, status, bytes);
   }

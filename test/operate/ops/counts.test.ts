@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
 import type { GroupCounts, SupervisorStatus, WorkerStatus } from '../../../src/live/supervisor/status.ts';
-import { createHistogram } from '../../../src/operate/ops/histogram.ts';
+import { createHistogram, totalCount } from '../../../src/operate/ops/histogram.ts';
 import { createLoopDelay } from '../../../src/operate/ops/loop-delay.ts';
 import { createMemoryReader } from '../../../src/operate/ops/memory.ts';
 import { describeReadiness, readinessOf } from '../../../src/operate/ops/readiness.ts';
@@ -24,9 +24,9 @@ import { createWorkerMetrics, type ReportedParts } from '../../../src/operate/op
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
   return Object.fromEntries(
     Array.from(counts.operations()).flatMap(({ page, operation, cells }) =>
-      Array.from(cells, ([cell, requests]) => [
-        [page, operation, describeCell(cell).verb, describeCell(cell).status].join(' '),
-        requests,
+      Array.from(cells, ([cell, durations]) => [
+        [page, operation, ...Object.values(describeCell(cell)).slice(0, 2)].join(' '),
+        totalCount(durations),
       ]),
     ),
   );
@@ -37,25 +37,28 @@ describe('createRequestCounts', () => {
     const worker = createRequestCounts();
     const sum = createRequestCounts();
     for (let round = 1; round <= 3; round++) {
-      for (let i = 0; i < round; i++) worker.count(worker.countsFor('test', 'index'), 'GET', 200, 5, 1);
-      worker.count(worker.countsFor('test', 'created'), 'POST', 413, 1, 2000);
+      for (let i = 0; i < round; i++) worker.count(worker.countsFor('test', 'index', '/api/test'), 'GET', 200, 5, 1);
+      worker.count(worker.countsFor('test', 'created', '/api/test'), 'POST', 413, 1, 2000);
       for (const delta of JSON.parse(JSON.stringify(worker.takeOperations()))) sum.add(delta);
     }
     assert.deepEqual(worker.takeOperations(), []);
     assert.deepEqual(flat(sum), { 'test index GET 200': 6, 'test created POST 413': 3 });
     const [index] = sum.operations();
     assert.equal(index?.bytes, 30);
-    assert.ok(Math.abs(Number(index?.durations.sum) - 0.006) < 1e-9);
+    const [durations] = index?.cells.values() ?? [];
+    assert.ok(Math.abs(Number(durations?.sum) - 0.006) < 1e-9);
   });
 
   test('counts all operations beyond the cap as one, also when deltas are added', () => {
     const counts = createRequestCounts();
-    for (let i = 0; i < MAX_OPERATIONS + 50; i++) counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
+    for (let i = 0; i < MAX_OPERATIONS + 50; i++)
+      counts.count(counts.countsFor(`page${i}`, 'index', ''), 'GET', 200, 0, 1);
     const deltas = counts.takeOperations();
     assert.equal(deltas.length, MAX_OPERATIONS + 1);
-    assert.deepEqual(deltas.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
+    const [cell] = deltas.find(({ page }) => page === OTHER)?.cells ?? [];
+    assert.deepEqual([cell?.[0], cell && totalCount(cell[1])], [200, 50]);
     const other = createRequestCounts();
-    other.countsFor('another', 'index');
+    other.countsFor('another', 'index', '');
     for (const delta of deltas) other.add(delta);
     assert.equal(Array.from(other.operations()).length, MAX_OPERATIONS + 1);
   });
@@ -64,14 +67,14 @@ describe('createRequestCounts', () => {
     const counts = createRequestCounts();
     const asked = MAX_CELLS + 500;
     for (let i = 0; i < asked; i++)
-      counts.count(counts.countsFor(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
+      counts.count(counts.countsFor(`page${i % 40}`, 'index', ''), 'GET', 400 + Math.floor(i / 40), 0, 1);
     const cells = Array.from(counts.operations()).flatMap((operation) => [...operation.cells]);
     assert.ok(cells.length <= MAX_CELLS + 40);
     assert.equal(
-      cells.reduce((total, [, requests]) => total + requests, 0),
+      cells.reduce((total, [, durations]) => total + totalCount(durations), 0),
       asked,
     );
-    assert.ok(Number(flat(counts)[`page0 index ${OTHER} ${OTHER}`]) > 0);
+    assert.ok(Number(flat(counts)[`page0 index _OTHER ${OTHER}`]) > 0);
   });
 });
 
@@ -103,7 +106,7 @@ describe('createWorkerMetrics', () => {
       ['Test', 'Test', '', 'PATCH'],
       'test  PATCH 200',
     ],
-    ['a verb that is not in the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
+    ['a verb that is not in the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello _OTHER 200'],
     ['a page of the service itself, without a group', ['', 'signin', 'signin', 'POST'], 'signin signin POST 200'],
     ['a credential by its group, whatever page is in the URL', ['Sdk', 'made-up', 'index', 'GET'], 'sdk index GET 200'],
     ['a credential whose operation was not found', ['Sdk', 'made-up', '', 'PUT'], 'sdk  PUT 200'],
@@ -184,7 +187,7 @@ test('createLoopDelay returns how late its timer was, and returns the longest de
 
 function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): WorkerReport {
   const counts = createRequestCounts();
-  counts.count(counts.countsFor('test', 'index'), 'GET', 200, 10, 1);
+  counts.count(counts.countsFor('test', 'index', '/api/test'), 'GET', 200, 10, 1);
   return {
     requestsByOperation: counts.takeOperations(),
     delays: { buckets: createHistogram(DELAY_BOUNDS).buckets, sum: 0 },
@@ -245,7 +248,7 @@ describe('createServiceWatch', () => {
     );
     assert.deepEqual(
       [
-        totals.cpuSeconds,
+        totals.cpuSeconds.reduce((sum, seconds) => sum + seconds),
         totals.credentialReloads,
         totals.identityKeyFailures,
         totals.logLinesDropped,

@@ -131,6 +131,7 @@ describe('docs/OPERATING.md', () => {
       wantedWorkers: 1,
       startedAt: 0,
       memoryBytes: () => 0,
+      maxDescriptors: 0,
       cpuSeconds: () => 0,
       logLinesDropped: () => 0,
     };
@@ -144,7 +145,8 @@ describe('docs/OPERATING.md', () => {
 
   test('mentions only metrics that exist, and links only to documents that exist', () => {
     const names = new Set<string>(METRICS.map(({ name }) => name));
-    for (const [name] of TEXT.matchAll(/gatefold_[a-z_]+/g)) assert.ok(names.has(name), name);
+    for (const [name] of TEXT.matchAll(/\b(?:gatefold|http_server|process|nodejs)_[a-z_]+/g))
+      assert.ok(names.has(name.replace(/_(?:count|sum|bucket)$/, '')), name);
     for (const [, file = ''] of TEXT.matchAll(/\]\(([A-Z]+\.md)(?:#[a-z-]+)?\)/g))
       assert.ok(readFileSync(join(ROOT, 'docs', file)).length > 0);
   });
@@ -153,10 +155,10 @@ describe('docs/OPERATING.md', () => {
 /** A report in which every metric has a sample. */
 function service(): ServiceStatus {
   const requests = createRequestCounts();
-  requests.count(requests.countsFor('test', 'index'), 'GET', 200, 1, 1);
+  requests.count(requests.countsFor('test', 'index', '/api/test'), 'GET', 200, 1, 1);
   requests.countCredential('id');
   const totals = {
-    cpuSeconds: 0,
+    cpuSeconds: [0],
     credentialReloads: 0,
     credentialReloadFailures: 0,
     identityKeyFetches: 0,
@@ -167,7 +169,7 @@ function service(): ServiceStatus {
     connectionsRefused: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
   };
-  const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;
+  const report = { inFlight: 0, memoryBytes: 1, openDescriptors: 1, maxDescriptors: 1 } as WorkerReport;
   return {
     supervisor: undefined,
     isStopping: false,

@@ -17,6 +17,7 @@ const ABOUT: SupervisorFacts = {
   wantedWorkers: 2,
   startedAt: 1,
   memoryBytes: () => 1,
+  maxDescriptors: 300,
   cpuSeconds: () => 0.25,
   logLinesDropped: () => 2,
 };
@@ -29,11 +30,11 @@ function totals() {
     ['test', 'index', 'HEAD', 200, 40_000],
     ['', '', 'BREW', 404, 0.1],
   ] as const)
-    requests.count(requests.countsFor(page, operation), verb, status, 10, duration);
+    requests.count(requests.countsFor(page, operation, page && `/api/${page}`), verb, status, 10, duration);
   return {
     requests,
     delays: createHistogram(DELAY_BOUNDS),
-    cpuSeconds: 1e-7,
+    cpuSeconds: [1e-7],
     credentialReloads: 0,
     credentialReloadFailures: 0,
     identityKeyFetches: 0,
@@ -115,7 +116,7 @@ describe('METRICS', () => {
     );
     assert.equal(total(metrics, 'gatefold_ready'), 0);
     assert.equal(total(metrics, 'gatefold_workers'), 0);
-    for (const name of metrics.keys()) assert.match(name, /^(?:gatefold|process|nodejs)_/);
+    for (const name of metrics.keys()) assert.match(name, /^(?:gatefold|http_server|process|nodejs)_/);
   });
 
   test('is valid Prometheus text with requests, and counts them by their labels', () => {
@@ -129,17 +130,20 @@ describe('METRICS', () => {
       latestReport: undefined,
     };
     const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
-    const test = { page: 'test', operation: 'index' };
-    assert.equal(total(metrics, 'gatefold_requests_total', { ...test, verb: 'GET', status: '200' }), 2);
-    assert.equal(
-      total(metrics, 'gatefold_requests_total', { page: '', operation: '', verb: '(other)', status: '404' }),
-      1,
-    );
-    assert.equal(total(metrics, 'gatefold_request_duration_seconds_bucket', { ...test, le: '0.0005' }), 1);
-    assert.equal(total(metrics, 'gatefold_request_duration_seconds_bucket', { ...test, le: '1' }), 2);
-    assert.equal(total(metrics, 'gatefold_request_duration_seconds_count', test), 3);
+    const test = { http_route: '/api/test', page: 'test', operation: 'index' };
+    const answered = (method: string, status: string, labels: object) =>
+      total(metrics, 'http_server_request_duration_seconds_count', {
+        ...labels,
+        http_request_method: method,
+        http_response_status_code: status,
+      });
+    assert.equal(answered('GET', '200', test), 2);
+    assert.equal(answered('_OTHER', '404', { http_route: '', page: '', operation: '' }), 1);
+    assert.equal(total(metrics, 'http_server_request_duration_seconds_bucket', { ...test, le: '0.0005' }), 1);
+    assert.equal(total(metrics, 'http_server_request_duration_seconds_bucket', { ...test, le: '1' }), 2);
+    assert.equal(total(metrics, 'http_server_request_duration_seconds_count', test), 3);
     assert.equal(total(metrics, 'gatefold_response_bytes_total', test), 30);
-    assert.equal(total(metrics, 'gatefold_cpu_seconds_total', { process: 'workers' }), 1e-7);
+    assert.equal(total(metrics, 'process_cpu_seconds_total', { worker: '0' }), 1e-7);
     assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', build: '1.2.3+0a', node: '20.0.0' }), 1);
   });
 });

@@ -12,7 +12,11 @@ import { readyz, scrape, startWatched, TEST, until } from '../../support/ops-cli
 import { type ParsedMetrics, total } from '../../support/prometheus-text.ts';
 
 const answered = (metrics: ParsedMetrics) =>
-  total(metrics, 'gatefold_requests_total', { page: 'test', operation: 'index', status: '200' });
+  total(metrics, 'http_server_request_duration_seconds_count', {
+    page: 'test',
+    operation: 'index',
+    http_response_status_code: '200',
+  });
 
 describe('the metrics', () => {
   it('keep their counters over rolls and a kill -9, and lose no request in a roll', async (test) => {
@@ -55,8 +59,8 @@ describe('the metrics', () => {
       [1, 1],
     );
     assert.ok(
-      total(after, 'gatefold_cpu_seconds_total', { process: 'workers' }) >=
-        total(settled, 'gatefold_cpu_seconds_total', { process: 'workers' }),
+      total(after, 'process_cpu_seconds_total', { worker: '0' }) >=
+        total(settled, 'process_cpu_seconds_total', { worker: '0' }),
     );
   });
 
@@ -152,14 +156,17 @@ describe('the metrics', () => {
     }
     const metrics = await until(
       () => scrape(ops),
-      (seen) => total(seen, 'gatefold_requests_total') >= asked,
+      (seen) => total(seen, 'http_server_request_duration_seconds_count') >= asked,
     );
-    assert.equal(total(metrics, 'gatefold_requests_total'), asked);
-    const series = metrics.get('gatefold_requests_total')?.samples ?? [];
+    assert.equal(total(metrics, 'http_server_request_duration_seconds_count'), asked);
+    const series = (metrics.get('http_server_request_duration_seconds')?.samples ?? []).filter(({ name }) =>
+      name.endsWith('_count'),
+    );
     const values = (label: string) => [...new Set(series.map(({ labels }) => labels[label]))].sort();
     assert.deepEqual(values('page'), ['', 'sdk', 'test']);
     assert.deepEqual(values('operation'), ['', 'index']);
-    assert.deepEqual(values('verb'), ['(other)', 'GET', 'OPTIONS', 'PUT']);
+    assert.deepEqual(values('http_request_method'), ['GET', 'OPTIONS', 'PUT', '_OTHER']);
+    assert.deepEqual(values('http_route'), ['', '/api/test/{params}', '/api/{params}']);
     assert.ok(series.length < 40, `${series.length} series`);
   });
 });

@@ -79,6 +79,7 @@ describe('createOperationsServer', () => {
       200,
       100,
       1,
+      '/api/test',
     );
     const report: unknown = JSON.parse(JSON.stringify(worker.takeReport(parts)));
     operations.addReport(11, report);
@@ -101,12 +102,18 @@ describe('createOperationsServer', () => {
     assert.deepEqual(body.identity, { providers: 1, refused: 2 });
 
     const metrics = parseMetrics((await ask(port, '/metrics')).body);
+    const ANSWER = {
+      page: 'test',
+      http_route: '/api/test',
+      http_request_method: 'GET',
+      http_response_status_code: '200',
+    };
     const rows: [name: string, value: number, labels?: Record<string, string>][] = [
       ['gatefold_ready', 1],
-      ['gatefold_requests_total', 2, { page: 'test', operation: 'index', verb: 'GET', status: '200' }],
+      ['http_server_request_duration_seconds_count', 2, ANSWER],
       ['gatefold_response_bytes_total', 200, { page: 'test', operation: 'index' }],
       ['gatefold_credential_requests_total', 2, { credential: 'a' }],
-      ['gatefold_requests_in_flight', 4, { worker: '1' }],
+      ['http_server_active_requests', 4, { worker: '1' }],
       ['gatefold_workers', 2, { state: 'serving' }],
       ['gatefold_workers', 1, { state: 'booting' }],
       ['gatefold_workers_wanted', 2],
@@ -133,7 +140,7 @@ describe('createOperationsServer', () => {
       ['gatefold_log_lines_dropped_total', 14, { process: 'supervisor' }],
     ];
     for (const [name, value, labels] of rows) assert.equal(total(metrics, name, labels), value, name);
-    const startedAt = total(metrics, 'gatefold_start_time_seconds');
+    const startedAt = total(metrics, 'process_start_time_seconds');
     assert.ok(startedAt <= Date.now() / 1000 && startedAt > Date.now() / 1000 - 600);
   });
 

@@ -137,7 +137,7 @@ describe('the operations port', () => {
     const slow = ask(port, '/api/test/slow');
     await until(
       () => scrape(ops),
-      (metrics) => total(metrics, 'gatefold_requests_in_flight') === 1,
+      (metrics) => total(metrics, 'http_server_active_requests') === 1,
     );
     child.kill('SIGTERM');
     await logged('stopping');

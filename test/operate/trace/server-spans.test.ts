@@ -49,6 +49,7 @@ describe('the span of a request', () => {
     ['HEAD /api/order', 'HEAD /api/order', '200', {}],
     ['POST /api/order/find', 'POST /api/order/find', '200', {}],
     ['GET /api/loose', 'GET /api/loose', '200', {}],
+    ['GET /api/Loose/7', 'GET /api/loose/{params}', '200', { 'url.path': '/api/Loose/7' }],
     ['GET /api/loose/7/8', 'GET /api/loose/{params}', '200', { 'http.route': '/api/loose/{params}' }],
     ['GET /api/loose/find', 'GET /api/loose/find', '200', {}],
     ['GET /api/loose/find/7', 'GET /api/loose/find/{params}', '200', {}],

@@ -13,6 +13,8 @@ export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 export const START_FLAGS = {
   'without-service-file': { type: 'boolean' },
   'exit-if-not-ready': { type: 'boolean' },
+  /** Set by `gatefold dev`. */
+  dev: { type: 'boolean' },
 } as const satisfies FlagOptions;
 
 /** Placeholder facts, for the names of the settings. Only the default values depend on the facts. */

@@ -100,6 +100,7 @@ export interface LogEvents {
     'certificate-ordered': CertificateOrderFacts & { reason: string };
     'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
     'docs-served': { document: string; page: string; access: string; setting: string };
+    'env-file-changed': { effect: string };
     'generation-serving': { generation: number; cause: string; groups: number; took_ms: number };
     'identity-providers-changed': { providers: readonly string[]; refused: number };
     'identity-registered': SignInFacts;
@@ -201,6 +202,7 @@ export interface LogEvents {
       | { seconds: number; by: string }
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
+    'env-file-refused': { error: string; effect: string };
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };

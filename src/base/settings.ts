@@ -223,6 +223,13 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parseAgeOrOff,
       'How long credentials are accepted while the store is away; off: without end',
     ),
+    /** A file that has been read before the settings were parsed (env-files.ts). */
+    envFile: row(
+      'ENV_FILE',
+      'off',
+      parse.orWord('off', parse.file(cwd)),
+      'File of variables that are not set yet: a path, off, or dev (.env.local, then .env)',
+    ),
     development: row(
       'NODE_ENV',
       'production',

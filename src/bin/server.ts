@@ -1,12 +1,15 @@
 // The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
 import { secretFlags } from '../base/config.ts';
+import { envFileOf, withEnvFiles } from '../base/env-files.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { type ListenFds, takeListenFds } from '../base/listen-fds.ts';
+import type { Log } from '../base/log.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
 import { isSecure } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
 import { findOtherPackage } from '../live/load/own-package.ts';
+import type { Dev } from '../live/supervisor/env-watch.ts';
 import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
 import type { Announcer } from '../operate/cli/announce.ts';
 import type { Certificates } from '../operate/https/certificates.ts';
@@ -14,10 +17,45 @@ import type { OperationsServer } from '../operate/ops/server.ts';
 import type { SharedStore } from '../operate/store/link.ts';
 import { entryPath, version } from '../own-files.ts';
 
-const basics = readProcessBasics();
-if (basics !== undefined) await run(basics);
+const argv = process.argv.slice(2);
+const isDev = argv.includes('--dev');
+const startEnvironment = { ...process.env };
+await start();
 
-async function run(basics: ProcessBasics): Promise<void> {
+async function start(): Promise<void> {
+  const envFile = readEnvironment();
+  if (envFile === undefined) return;
+  const basics = readProcessBasics();
+  if (basics !== undefined) await run(basics, envFile);
+}
+
+/**
+ * Adds the variables of ENV_FILE to the environment.
+ *
+ * @returns the value of ENV_FILE; undefined when its file cannot be read, and the reason is on standard error then
+ */
+function readEnvironment(): string | undefined {
+  try {
+    const envFile = envFileOf(argv, startEnvironment);
+    const variables = withEnvFiles(startEnvironment, envFile);
+    // The workers inherit these variables.
+    for (const name of Object.keys(process.env)) if (!(name in variables)) delete process.env[name];
+    Object.assign(process.env, variables);
+    process.env.ENV_FILE = envFile;
+    if (isDev) process.env.WORKERS ||= '1';
+    // Node itself looks for `--env-file` among the arguments of a script, and a process without that file ends. So the
+    // workers do not get the flag.
+    const isEnvFile = (word: string, i: number) => /^--env-file(?:=|$)/.test(word) || argv[i - 1] === '--env-file';
+    process.argv.splice(2, process.argv.length, ...argv.filter((word, i) => !isEnvFile(word, i)));
+    return envFile;
+  } catch (error) {
+    process.stderr.write(`gatefold: ${(error as Error).message}\n`);
+    process.exitCode = 1;
+    return undefined;
+  }
+}
+
+async function run(basics: ProcessBasics, envFile: string): Promise<void> {
   const { settings, log, sink } = basics;
   const listenFds = readListenFds();
   if (listenFds === undefined) return;
@@ -36,6 +74,7 @@ async function run(basics: ProcessBasics): Promise<void> {
     ...{ settings, listenFds, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
     exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
+    dev: isDev ? await createDev(log, envFile) : undefined,
   });
 }
 
@@ -62,6 +101,17 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('../operate/cli/announce.ts');
   return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
+}
+
+/** Creates the part that starts the service again when its file of variables has changed. */
+async function createDev(log: Log, envFile: string): Promise<Dev> {
+  const { forgetService, watchEnvFiles } = await import('../live/supervisor/env-watch.ts');
+  const watch = watchEnvFiles.bind(undefined, { envFile, argv, env: startEnvironment, log });
+  const restart = () => {
+    forgetService();
+    return start();
+  };
+  return { record: { folder: process.cwd(), envFile }, watch, restart };
 }
 
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {

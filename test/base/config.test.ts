@@ -53,6 +53,7 @@ test('parseSettings returns the default of every setting without variables and f
     store: undefined,
     storeKeys: [],
     storeMaxAge: 86_400_000,
+    envFile: undefined,
     development: false,
   });
 });

@@ -47,6 +47,10 @@ export interface ServiceOptions {
   readonly node?: string;
   /** An existing folder. Default: a new folder with `files`. */
   readonly dir?: string;
+  /** Variables that the service does not get. */
+  readonly without?: readonly string[];
+  /** Default: that of the test. */
+  readonly cwd?: string;
   /** The file for the log. Default: this process reads the log. */
   readonly logFile?: string;
 }
@@ -73,23 +77,34 @@ export interface SpawnedService extends Omit<Service, 'port'> {
 
 export function spawnService(
   test: TestContext,
-  { files, env = {}, flags = [], node = process.execPath, dir = createFolder(test, files), logFile }: ServiceOptions,
+  {
+    files,
+    env = {},
+    flags = [],
+    node = process.execPath,
+    dir = createFolder(test, files),
+    logFile,
+    cwd,
+    without = [],
+  }: ServiceOptions,
 ): SpawnedService {
   const data = join(dirname(dir), 'data');
-  mkdirSync(data, { recursive: true });
+  if (!without.includes('DATA_DIR')) mkdirSync(data, { recursive: true });
   const command =
     logFile === undefined ? [node, SERVER, ...flags] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, SERVER, logFile];
+  const defaults = {
+    PORT: '0',
+    HOST: '127.0.0.1',
+    WORKERS: '2',
+    LOG_LEVEL: 'info',
+    CONTROLLERS_DIR: dir,
+    DATA_DIR: data,
+  };
+  const variables: NodeJS.ProcessEnv = { ...process.env, ...defaults, ...env };
+  for (const name of without) delete variables[name];
   const child = spawn(command[0] as string, command.slice(1), {
-    env: {
-      ...process.env,
-      PORT: '0',
-      HOST: '127.0.0.1',
-      WORKERS: '2',
-      LOG_LEVEL: 'info',
-      CONTROLLERS_DIR: dir,
-      DATA_DIR: data,
-      ...env,
-    },
+    env: variables,
+    ...(cwd === undefined ? {} : { cwd }),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });

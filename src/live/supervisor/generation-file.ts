@@ -15,6 +15,8 @@ export interface GenerationRecord {
   readonly runtime: string;
   /** The controllers folder as it was configured, which may be a path through a symbolic link. */
   readonly folder: string;
+  /** Only in `gatefold dev`: its working directory and its ENV_FILE, which the commands there use, too. */
+  readonly dev?: DevRecord | undefined;
   /** The controllers folder that was loaded last, successfully or not. Each deployment makes a new folder. */
   readonly release: string;
   readonly state: 'serving' | 'rejected' | 'stopped';
@@ -26,6 +28,11 @@ export interface GenerationRecord {
   readonly serving?: string | undefined;
   /** Controllers folders of older generations, whose workers still serve until they have drained. */
   readonly draining: readonly string[];
+}
+
+export interface DevRecord {
+  readonly folder: string;
+  readonly envFile: string;
 }
 
 /** One failure to load. `at` is the place of the mistake, `file:line`, when the place is known. */
@@ -47,6 +54,7 @@ export interface GenerationFileOptions {
   readonly dataDir: string;
   readonly folder: string;
   readonly packageFolder: string;
+  readonly dev?: DevRecord | undefined;
   readonly log: Log;
 }
 
@@ -55,7 +63,8 @@ const RETRY_DELAY = 1000;
 /** The errors of a data folder that is missing or read-only. The service then writes no file and logs nothing. */
 const SILENT_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
-export function createGenerationFile({ dataDir, folder, packageFolder, log }: GenerationFileOptions): GenerationFile {
+export function createGenerationFile(options: GenerationFileOptions): GenerationFile {
+  const { dataDir, folder, packageFolder, dev, log } = options;
   const path = join(dataDir, 'generation.json');
   /** Number of a generation → the controllers folder that the generation has loaded. */
   const releases = new Map<number, string>();
@@ -101,8 +110,8 @@ export function createGenerationFile({ dataDir, folder, packageFolder, log }: Ge
     });
   }
 
-  function write(state: Omit<GenerationRecord, 'pid' | 'runtime' | 'folder'>): void {
-    const record: GenerationRecord = { pid: process.pid, runtime: packageFolder, folder, ...state };
+  function write(state: Omit<GenerationRecord, 'pid' | 'runtime' | 'folder' | 'dev'>): void {
+    const record: GenerationRecord = { pid: process.pid, runtime: packageFolder, folder, dev, ...state };
     const text = `${JSON.stringify(record, null, 2)}\n`;
     clearTimeout(retryTimer);
     if (text === writtenText) return;

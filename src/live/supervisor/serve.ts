@@ -8,6 +8,7 @@ import { statOf } from '../../base/fingerprint.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { ListenFds } from '../../base/listen-fds.ts';
 import { describeError, type Log } from '../../base/log.ts';
+import { makeFolder } from '../../base/make-folder.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import type { Settings } from '../../base/settings.ts';
 import { trustedMode } from '../../base/system.ts';
@@ -21,6 +22,7 @@ import { packagePath } from '../../own-files.ts';
 import { createFolderWatch } from '../folder/watch.ts';
 import { createHints } from '../load/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../load/naming.ts';
+import type { Dev } from './env-watch.ts';
 import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
@@ -53,6 +55,8 @@ export interface ServeOptions {
   readonly isWithoutServiceFile?: boolean;
   /** Whether a start whose groups do not load, as READY demands, ends with an error. */
   readonly exitsIfNotReady?: boolean;
+  /** Only in `gatefold dev`. */
+  readonly dev?: Dev | undefined;
 }
 
 /**
@@ -60,15 +64,25 @@ export interface ServeOptions {
  * the start has failed or was interrupted by a signal, so that the process is about to end.
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, log, flush, output, opsServer, certificates, store, announcer } = options;
+  const { settings, log, flush, output, opsServer, certificates, store, announcer, dev } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
-  const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
+  const { record: devRecord } = dev ?? {};
+  const generationFile = createGenerationFile({
+    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: devRecord, log },
+  });
   const mark = createServiceMark(dataDir, log);
   let supervisor: Supervisor | undefined;
   let isServing = false;
   /** The time of the first signal to stop. */
   let stoppingSince: number | undefined;
+  /** Whether this process starts the service again after it has stopped. */
+  let restarts = false;
+  const stopWatching = dev?.watch(() => {
+    if (isStopping()) return;
+    restarts = true;
+    stop('SIGTERM');
+  });
 
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
@@ -91,6 +105,8 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   try {
     checkFolder(controllersDir, log);
+    // The commands beside `dev` read its record, so the folder of the record must be there.
+    if (dev !== undefined) tryToMakeFolder(dataDir);
     if (options.isWithoutServiceFile) {
       const file = listGroups(controllersDir).get(SERVICE);
       if (file !== undefined)
@@ -184,6 +200,11 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   function stop(signal: NodeJS.Signals): void {
     if (stoppingSince !== undefined) {
+      // The service stops for a restart, which the signal now prevents.
+      if (restarts) {
+        restarts = false;
+        return;
+      }
       // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its process group.
       if (performance.now() - stoppingSince < REDELIVERY_TIME) return;
       supervisor?.kill();
@@ -203,12 +224,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       })
       .finally(() => {
         flush();
-        process.exit();
+        if (!restarts) process.exit();
+        else void dev?.restart();
       });
   }
 
   async function stopParts(): Promise<void> {
-    await supervisor?.stop();
+    await supervisor?.stop(restarts ? RESTART_DRAIN_TIME : undefined);
+    stopWatching?.();
+    if (restarts) opsServer?.close();
     store?.close();
     generationFile.stop();
     await output?.drained();
@@ -242,6 +266,8 @@ function logDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
  * after this time forces the stop.
  */
 const REDELIVERY_TIME = 25;
+/** Milliseconds for the open requests when a file of variables has changed in `gatefold dev`. */
+const RESTART_DRAIN_TIME = 2000;
 /**
  * Milliseconds for which the workers still accept connections after a signal to stop. In this time, the supervisor
  * closes its copy of the listening socket. A last copy here would let the kernel complete connections that nobody
@@ -253,6 +279,14 @@ const ACCEPT_TIME = 100;
  * 503, and uses other servers. HAProxy with deploy/haproxy.cfg needs 700 ms.
  */
 const ACCEPT_TIME_WITH_OPS_PORT = 1000;
+
+function tryToMakeFolder(path: string): void {
+  try {
+    makeFolder(path, 0o700);
+  } catch {
+    // A command that changes keys then asks which files it should read.
+  }
+}
 
 /** Logs a warning for each path that every user can change. @throws StartError when the folder cannot be read */
 function checkFolder(controllersDir: string, log: Log): void {

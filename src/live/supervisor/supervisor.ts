@@ -109,8 +109,8 @@ export class Supervisor {
   }
 
   /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
-  async stop(): Promise<void> {
-    const { watch, loader, port, pool, log, drainTimeout } = this.#service;
+  async stop(drainTimeout = this.#service.drainTimeout): Promise<void> {
+    const { watch, loader, port, pool, log } = this.#service;
     this.#stopping.abort();
     watch.stop();
     clearTimeout(this.#nextStepTimer);

@@ -12,6 +12,7 @@ import {
 import { errorMessage } from '../../base/failure.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../../base/ink.ts';
 import type { Settings } from '../../base/settings.ts';
+import { commandEnvironment } from './command-environment.ts';
 
 /** `gatefold inspect-folder` is the child process in which inspection.ts loads the controllers. */
 export const INSPECT_FOLDER = 'inspect-folder';
@@ -142,7 +143,8 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     const { values, positionals } = parseCommandLine(argv, { ...commonSwitches, ...Object.fromEntries(ownFlags) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
-    const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
+    const env = findEnvironment(command, values, io);
+    const readings = readSettings(env, values, { cores: availableParallelism(), cwd: io.cwd });
     const isRead = ({ row }: SettingReading) => command.reads?.includes(row.key) ?? true;
     const invalid = readings.find((reading) => reading.problem !== undefined && isRead(reading));
     if (invalid !== undefined) throw new (invalid.source === 'flag' ? UsageError : CommandError)(invalid.problem);
@@ -154,7 +156,7 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
       operands: positionals,
       settings,
       readings,
-      io,
+      io: { ...io, env },
       ink: createInk(io),
       now: (io.now ?? Date.now)(),
     });
@@ -165,6 +167,15 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     return await print(io.stderr, warnings.map((line) => `${prefix}: ${plain(line)}\n`).join(''), exitCode);
   } catch (error) {
     return printFailure(prefix, error, io);
+  }
+}
+
+function findEnvironment({ reads }: Command, flags: Record<string, unknown>, io: CommandIo): CommandIo['env'] {
+  try {
+    return commandEnvironment(io, flags, reads);
+  } catch (error) {
+    // A SettingsError of the command line has the advice to read its help.
+    throw error instanceof SettingsError ? new CommandError(error.message) : error;
   }
 }
 

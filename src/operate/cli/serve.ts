@@ -19,8 +19,7 @@ export async function command(argv: readonly string[], io: CommandIo, intro = HE
 /** Serves for development. The variables are set here, because sh and Windows set them in different ways. */
 export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   process.env.NODE_ENV = 'development';
-  process.env.WORKERS ||= '1';
-  return command(argv, io, DEV_HELP);
+  return command(['--dev', ...argv], io, DEV_HELP);
 }
 
 const HELP = [
@@ -33,7 +32,8 @@ const DEV_HELP = [
   'Usage: gatefold dev [--SETTING VALUE]…',
   '',
   'Serve the controllers folder for development: one worker unless WORKERS or --workers says otherwise, and a 500',
-  'answer contains its cause. Each flag is also an environment variable; the flag wins.',
+  'answer contains its cause. Variables that are not set come from .env.local, then from .env; a change of these files',
+  'starts the service again. Each flag is also an environment variable; the flag wins.',
 ];
 
 function help(intro: readonly string[]): string {

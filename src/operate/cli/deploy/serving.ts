@@ -5,6 +5,7 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withEnvFiles } from '../../../base/env-files.ts';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import { isAlive } from '../../../base/system.ts';
 import type { GenerationRecord, LoadFailure } from '../../../live/supervisor/generation-file.ts';
@@ -20,7 +21,10 @@ export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   // Commands in `env` may print. Their output must not come before the JSON.
   const script = 'set -a; [ ! -f ./env ] || . ./env >/dev/null; exec "$0" -p "JSON.stringify(process.env)"';
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
-  if (status === 0) return JSON.parse(stdout);
+  if (status === 0) {
+    const env = JSON.parse(stdout);
+    return withEnvFiles(env, env.ENV_FILE || 'off', dir);
+  }
   // The shell's own message may quote a secret setting, so the error has only the number of the line.
   const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
   const place = line === undefined ? 'it' : `line ${line}`;

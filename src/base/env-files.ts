@@ -1,0 +1,66 @@
+// Reads files of variables such as `.env`: the one function for the server and for all commands. So a command that
+// changes keys and the service have the same STORE.
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import * as util from 'node:util';
+import { parseCommandLine, SettingsError, START_FLAGS } from './config.ts';
+import { describeFailure, errorCode } from './failure.ts';
+import { isKeyText } from './setting-values.ts';
+
+/** The word for the files that `gatefold dev` reads. The first file wins, and each may be missing. */
+export const DEV = 'dev';
+const DEV_FILES = ['.env.local', '.env'];
+
+const REFUSED = new Map([
+  ['NODE_ENV', 'gatefold dev sets it, and every other start takes it from the environment'],
+  ['NODE_OPTIONS', 'Node reads it before any file, so set it in the environment'],
+  ['ENV_FILE', 'a file cannot name the file to read'],
+]);
+
+type ParseEnv = typeof util.parseEnv | undefined;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** @returns the value of ENV_FILE, as a flag or as a variable. @throws SettingsError for a wrong command line */
+export function envFileOf(argv: readonly string[], env: Environment): string {
+  const { values } = parseCommandLine(argv, START_FLAGS);
+  return (values['env-file'] as string | undefined) ?? (env.ENV_FILE || (values.dev ? DEV : 'off'));
+}
+
+/** @param envFile the value of ENV_FILE @returns absolute paths */
+export function envFilePaths(envFile: string, cwd = process.cwd()): string[] {
+  const names = envFile === DEV ? DEV_FILES : envFile === '' || envFile === 'off' ? [] : [envFile];
+  if (isKeyText(envFile)) throw new SettingsError('ENV_FILE: the value is not the path of a file');
+  return names.map((name) => resolve(cwd, name));
+}
+
+/**
+ * Returns the variables of an environment and of files. A variable that is set is never replaced.
+ *
+ * @throws SettingsError with a line that names the file
+ */
+export function withEnvFiles(env: Environment, envFile: string, cwd?: string, parse: ParseEnv = util.parseEnv) {
+  const variables: Record<string, string | undefined> = { ...env };
+  for (const path of envFilePaths(envFile, cwd)) {
+    const text = readText(path, envFile === DEV);
+    if (text === undefined) continue;
+    if (typeof parse !== 'function')
+      throw new SettingsError(
+        `${path}: Node ${process.versions.node} cannot read it: use 20.12 or newer, or ENV_FILE=off`,
+      );
+    for (const [name, value] of Object.entries(parse(text))) {
+      const reason = REFUSED.get(name.toUpperCase());
+      if (reason !== undefined) throw new SettingsError(`${path}: ${name} is refused here: ${reason}`);
+      variables[name] ??= value;
+    }
+  }
+  return variables;
+}
+
+function readText(path: string, mayBeMissing: boolean): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (mayBeMissing && errorCode(error) === 'ENOENT') return undefined;
+    throw new SettingsError(`ENV_FILE: cannot read ${path}: ${describeFailure(error)}`);
+  }
+}

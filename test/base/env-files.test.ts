@@ -1,0 +1,65 @@
+// Files of variables: which file wins, and what is refused.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { SettingsError } from '../../src/base/config.ts';
+import { envFileOf, withEnvFiles } from '../../src/base/env-files.ts';
+
+function folder(context: TestContext, files: Record<string, string>): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gatefold-env-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  return dir;
+}
+
+test('.env.local wins over .env, and nothing that is set is replaced', (context) => {
+  const dir = folder(context, { '.env.local': 'A=local\n', '.env': 'A=shared\nB="two words"\nC=file\nD=file\n' });
+  const env = withEnvFiles({ C: 'set', D: '' }, 'dev', dir);
+  assert.deepEqual(env, { A: 'local', B: 'two words', C: 'set', D: '' });
+});
+
+test('off and an empty word read nothing, and dev reads nothing in a folder without the files', (context) => {
+  const dir = folder(context, {});
+  for (const word of ['off', '', 'dev']) assert.deepEqual(withEnvFiles({ A: '1' }, word, dir), { A: '1' });
+});
+
+test('a written file alone is read, and must be there', (context) => {
+  const dir = folder(context, { '.env': 'A=1', 'mine.env': 'B=2' });
+  assert.deepEqual(withEnvFiles({}, 'mine.env', dir), { B: '2' });
+  assert.throws(() => withEnvFiles({}, 'none.env', dir), /^SettingsError|ENV_FILE: cannot read .*none\.env/);
+});
+
+for (const name of ['NODE_ENV', 'NODE_OPTIONS', 'ENV_FILE', 'node_env'])
+  test(`${name} in a file is refused with a line that names the file and the cure`, (context) => {
+    const dir = folder(context, { '.env': `A=1\n${name}=x\n` });
+    assert.throws(
+      () => withEnvFiles({ [name]: 'set' }, 'dev', dir),
+      (error: Error) =>
+        error instanceof SettingsError && error.message.startsWith(`${join(dir, '.env')}: ${name} is refused here: `),
+    );
+  });
+
+test('a Node without parseEnv says in one line that it cannot read the file', (context) => {
+  const dir = folder(context, { '.env': 'A=1' });
+  assert.throws(
+    () => withEnvFiles({}, 'dev', dir, null as never),
+    /cannot read it: use 20\.12 or newer, or ENV_FILE=off$/,
+  );
+});
+
+test('no message repeats a key that was given as a path', () => {
+  const key = '-----BEGIN PRIVATE KEY-----';
+  assert.throws(
+    () => withEnvFiles({}, key),
+    (error: Error) => !error.message.includes('BEGIN'),
+  );
+});
+
+test('envFileOf takes the flag, then the variable, then the files of dev', () => {
+  assert.equal(envFileOf(['--dev', '--env-file', 'a'], { ENV_FILE: 'b' }), 'a');
+  assert.equal(envFileOf(['--dev'], { ENV_FILE: 'b' }), 'b');
+  assert.equal(envFileOf(['--dev'], { ENV_FILE: '' }), 'dev');
+  assert.equal(envFileOf([], {}), 'off');
+});

@@ -1,0 +1,156 @@
+// A key command has the variables of the server beside it: real processes of `gatefold dev` and `gatefold serve`, and
+// commands that run in their folder.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { describe, type TestContext, test } from 'node:test';
+import { commandEnvironment } from '../../../src/operate/cli/command-environment.ts';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
+import { createFolder, type ServiceOptions, startService, write } from '../../support/cluster-server.ts';
+
+const CONTROLLER = `export default class {
+  index() { return { word: process.env.WORD ?? null, workers: process.env.WORKERS, mode: process.env.NODE_ENV }; }
+}`;
+
+describe('files of variables', { timeout: 300_000 }, () => {
+  test('gatefold dev reads .env.local and .env, a change is a restart, and a refused change is none', async (context) => {
+    const { root, start } = project(context, { '.env': 'WORD=one\nOTHER=1\n' });
+    const service = await start(['--dev'], { PORT: '0', OPS_PORT: '0' });
+    assert.deepEqual(await word(service.port), { word: 'one', workers: '1', mode: 'development' });
+
+    writeFileSync(join(root, '.env'), 'WORD=one\nNODE_OPTIONS=--inspect\n');
+    const { error } = await service.logged('env-file-refused');
+    assert.match(String(error), /\.env: NODE_OPTIONS is refused here/);
+    assert.equal((await word(service.port)).word, 'one');
+
+    writeFileSync(join(root, '.env.local'), 'WORD=two\nWORKERS=2\n');
+    writeFileSync(join(root, '.env'), 'WORD=one\n');
+    await service.logged('env-file-changed');
+    const port = await nextPort(service, 2);
+    assert.deepEqual(await word(port), { word: 'two', workers: '2', mode: 'development' });
+
+    // The files are watched after the restart, too.
+    writeFileSync(join(root, '.env.local'), 'WORD=three\n');
+    assert.deepEqual(await word(await nextPort(service, 3)), { word: 'three', workers: '1', mode: 'development' });
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+  });
+
+  test('gatefold serve reads no .env, and one by ENV_FILE and --env-file', async (context) => {
+    const { root, start } = project(context, { '.env': 'WORD=one\n', 'mine.env': 'WORD=mine\n' });
+    assert.equal((await word((await start([])).port)).word, null);
+    assert.equal((await word((await start([], { ENV_FILE: 'mine.env' })).port)).word, 'mine');
+    assert.equal((await word((await start(['--env-file', join(root, '.env')])).port)).word, 'one');
+    await assert.rejects(start([], { ENV_FILE: 'none.env' }), /exit 1: gatefold: ENV_FILE: cannot read .*none\.env/);
+  });
+
+  test('a key command is beside the server that runs, or ran last', async (context) => {
+    const { root, start, run } = project(context, { '.env': 'DATA_DIR=./dev-data\n' });
+    const rows = (folder: string) => {
+      const path = join(root, folder, 'production.json');
+      return existsSync(path) ? (readFileSync(path, 'utf8').match(/"id"/g) ?? []).length : 0;
+    };
+    const issue = (env?: Env) => run(['credentials', 'issue', '--name', 'a'], env);
+
+    const refused = await issue();
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /\.env sets DATA_DIR, which gatefold dev reads .*: set ENV_FILE to dev or to off\n$/);
+
+    const dev = await start(['--dev'], {});
+    assert.equal((await issue()).code, 0);
+    assert.deepEqual([rows('dev-data'), rows('data')], [1, 0]);
+    dev.process.kill('SIGTERM');
+    await dev.exited;
+    assert.match((await issue()).err, /set ENV_FILE to dev or to off/, 'no server runs');
+
+    assert.equal((await issue({ ENV_FILE: 'off' })).code, 0);
+    const serve = await start([], {});
+    assert.equal((await issue()).code, 0);
+    assert.deepEqual([rows('dev-data'), rows('data')], [1, 2], 'serve runs, and dev does not');
+
+    await start(['--dev'], {});
+    assert.match((await issue()).err, /set ENV_FILE to dev or to off/, 'both run');
+    assert.equal((await issue({ ENV_FILE: 'dev' })).code, 0);
+    assert.deepEqual([rows('dev-data'), rows('data')], [2, 2]);
+    serve.process.kill('SIGTERM');
+    await serve.exited;
+  });
+
+  test('the record in the data folder says whose variables a command has', (context) => {
+    const { root } = project(context, { '.env': 'STORE=postgres://db.example/a\n', 'mine.env': 'STORE=mine\n' });
+    const record = (fields: object) => write(join(root, 'data'), 'generation.json', JSON.stringify(fields));
+    const store = (flags = {}, env: Env = {}, reads?: readonly ['store']) =>
+      commandEnvironment({ env, cwd: root }, flags, reads ?? ['store']).STORE;
+    const ended = { pid: 2 ** 30, state: 'serving' };
+
+    assert.throws(() => store(), /\.env sets STORE, /);
+    assert.equal(store({}, { STORE: 'set' }), 'set');
+    assert.equal(commandEnvironment({ env: {}, cwd: root }, {}, ['basePath']).STORE, undefined);
+    record({ ...ended, dev: { folder: root, envFile: 'dev' } });
+    assert.equal(store(), 'postgres://db.example/a');
+    assert.equal(store({ 'env-file': 'off' }), undefined);
+    record({ ...ended, dev: { folder: root, envFile: 'mine.env' } });
+    assert.equal(store(), 'mine');
+    record({ ...ended, dev: { folder: dirname(root), envFile: 'dev' } });
+    assert.equal(store(), undefined, 'dev of another folder has not read this file');
+    record(ended);
+    assert.equal(store(), undefined, 'serve ran last');
+  });
+});
+
+type Env = Record<string, string>;
+
+function project(context: TestContext, files: Env) {
+  const dir = createFolder(context, { 'WordController.js': CONTROLLER });
+  const root = dirname(dir);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(root, name), text);
+  const start = (flags: string[], env: Env = {}) => {
+    // An empty variable is set, so the file does not replace it. Only variables that are absent come from the files.
+    const options: ServiceOptions = {
+      dir,
+      flags: [...flags],
+      env,
+      cwd: root,
+      without: ['DATA_DIR', 'WORKERS'],
+    };
+    return startService(
+      context,
+      flags.includes('--dev') ? { ...options, env: { NODE_ENV: 'development', ...env } } : options,
+    );
+  };
+  const run = async (words: string[], env: Env = {}) => {
+    let err = '';
+    const sink = (add: (text: string) => void) =>
+      new Writable({
+        write(chunk, _encoding, done) {
+          add(String(chunk));
+          done();
+        },
+      });
+    const io = {
+      stdin: Readable.from([]),
+      stdout: sink(() => {}),
+      stderr: sink((text) => (err += text)),
+      isTTY: false,
+    };
+    return { code: await runGatefold(words, { ...io, env, cwd: root }), err };
+  };
+  return { root, start, run };
+}
+
+async function word(port: number) {
+  const response = await fetch(`http://127.0.0.1:${port}/api/word`, { headers: { Connection: 'close' } });
+  return (await response.json()) as { word: string | null; workers: string; mode: string };
+}
+
+/** Waits for the line with the address of the start number `count`. */
+async function nextPort(service: { output(): string; patience(): number }, count: number): Promise<number> {
+  const deadline = Date.now() + service.patience();
+  for (;;) {
+    const ports = [...service.output().matchAll(/^gatefold listening on http:\S+:(\d+)$/gm)];
+    if (ports[count - 1] !== undefined) return Number(ports[count - 1]?.[1]);
+    if (Date.now() > deadline) throw new Error(service.output());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

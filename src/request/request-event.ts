@@ -8,6 +8,7 @@
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BackgroundEvent, RequestEvent, Trace } from '../api/controller/trace.ts';
+import { pathOfGroup } from '../base/group-name.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { addressOf } from '../callers/access/address.ts';
 import type { Operation } from '../groups/operations.ts';
@@ -161,7 +162,7 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
   if (caller.row?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
   if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;
-  const template = `${basePath}/${groupInUrl}${templateBelow(choice, slugs.length)}`;
+  const template = pathOfGroup(basePath, groupInUrl) + templateBelow(choice, slugs.length) || '/';
   cachedTemplates.set(choice.operation, { groupInUrl, depth: slugs.length, template });
   return template;
 }

@@ -35,9 +35,14 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
       // A quoted route such as 'GET {id}' takes one argument, with all parts of the request. Any other operation takes
       // its data and then the options.
       const parts = (splitRouteName(name) ? input : { ...callOptions, body: input }) as RequestParts | undefined;
-      return startCall(options, parts, () => requestOf(base + group, name, parts));
+      return startCall(options, parts, () => requestOf(urlOfGroup(base, group), name, parts));
     });
   return withEveryName(operationsOf) as Client<Groups>;
+}
+
+/** `root` and `v2_root` stand for the root groups, of the service and of its folder `v2`: their URLs have no name. */
+function urlOfGroup(base: string, group: string): string {
+  return (base + group.replace(/^(?:(.+)_)?root$/, '$1')).replace(/\/$/, '');
 }
 
 /** The object has a value for every name but `then`, with which `await` would treat the object as a promise. */

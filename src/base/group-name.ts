@@ -7,8 +7,19 @@
  */
 export const SERVICE = 'service';
 
+/**
+ * The group of `Controller.ts`, in the code and in `page`, keys and the log. It answers the base path and what no named
+ * group takes. The root group of a folder is called `v2/`.
+ */
+export const ROOT = '/';
+
+export function isRoot(group: string): boolean {
+  return group.endsWith('/');
+}
+
 /** Captures the folder with its slash (if any), the first letter, and the other letters of a group. */
 const GROUP_IN_URL = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
+const ROOT_IN_URL = /^(?:[a-z][a-z0-9-]*)?\/$/;
 
 /** Returns the name of a group in URLs: `user` for `User`, `v2/order` for `v2/Order`. */
 export function urlNameOf(group: string): string {
@@ -17,12 +28,23 @@ export function urlNameOf(group: string): string {
 }
 
 /**
- * Returns the name of the group that a URL names: `User` for `user` and for `User`. Returns undefined for a text that
- * cannot name a group, such as `..`, `__proto__` or `a.b`.
+ * Returns the name of the group that a URL names: `User` for `user` and for `User`. A root group has one name. Returns
+ * undefined for a text that cannot name a group, such as `..`, `__proto__` or `a.b`.
  */
 export function groupNameOf(urlName: string): string | undefined {
+  if (ROOT_IN_URL.test(urlName)) return urlName;
   const [, folder = '', first, rest] = GROUP_IN_URL.exec(urlName) ?? [];
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
+}
+
+/** Returns the part of an id that stands for a group: `v2_order` for `v2/order`, and `root` or `v2_root` for a root. */
+export function idOfGroup(urlName: string): string {
+  return `${urlName}${isRoot(urlName) ? 'root' : ''}`.replace(/^\//, '').replace('/', '_');
+}
+
+/** Returns the path of a group: `/api/order` for `order`, and `/api` for the root group. */
+export function pathOfGroup(basePath: string, urlName: string): string {
+  return `${basePath}/${urlName}`.replace(/\/+$/, '');
 }
 
 /** A cache of `urlNameOf`, because each request needs the name: `User` → `user`. */

@@ -16,6 +16,9 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['OPTIONS', 'options'],
 ]);
 
+/** In a route, `ANY` stands for each method that no other route of the group takes. */
+export const ANY_VERB = 'ANY';
+
 export type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /** GET and HEAD both call `index`. In the reverse order, the entry of GET comes last and replaces that of HEAD. */
@@ -45,23 +48,28 @@ export interface RouteName {
 /** Parses the name of a route. Returns undefined for a name that does not begin with a method. */
 export function splitRouteName(name: string): RouteName | undefined {
   const [verb = ''] = name.split(' ', 1);
-  if (!VERB_OPERATIONS.has(verb)) return undefined;
+  if (verb !== ANY_VERB && !VERB_OPERATIONS.has(verb)) return undefined;
   return { verb, pattern: name === verb ? undefined : name.slice(verb.length + 1) };
 }
 
 export type Segment =
   | { readonly literal: string }
-  /** `{name}` captures one segment of a path. `{name*}` (`isRest`) captures all segments that are left. */
-  | { readonly literal: undefined; readonly name: string; readonly isRest: boolean };
+  /**
+   * `{name}` captures one segment of a path, and `{name}.json` captures the text before the literal `suffix`. `{name*}`
+   * (`isRest`) captures all segments that are left.
+   */
+  | { readonly literal: undefined; readonly name: string; readonly isRest: boolean; readonly suffix: string };
 
-const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}$/;
+const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}(.*)$/;
 
-/** Splits a pattern into segments. A segment that is neither `{name}` nor `{name*}` is literal. */
+/** Splits a pattern into segments. A segment that begins with no valid name in braces is literal. */
 export function segmentsOf({ pattern }: RouteName): Segment[] {
   if (pattern === undefined) return [];
   return pattern.split('/').map((text) => {
-    const [, name, star] = NAMED_SEGMENT.exec(text) ?? [];
-    return name === undefined ? { literal: text } : { literal: undefined, name, isRest: star === '*' };
+    const [, name, star, suffix] = NAMED_SEGMENT.exec(text) ?? [];
+    return name === undefined
+      ? { literal: text }
+      : { literal: undefined, name, isRest: star === '*', suffix: suffix as string };
   });
 }
 

@@ -1,6 +1,6 @@
 // Writes the types of all operations for a front end that lacks the source of the controllers: one TypeScript file
 // without any import. A front end calls `createClient<Api>(url)`, where `Api` is an interface of the file.
-import { urlNameOf } from '../base/group-name.ts';
+import { idOfGroup, isRoot, urlNameOf } from '../base/group-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findAmbiguousNames } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './documented.ts';
@@ -62,7 +62,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
       return writeOperation(operation, contract, nameOf);
     });
     const doc = docComment({ ...group.contract }, '  ');
-    return `${doc}  ${propertyName(urlNameOf(group.name))}: {\n${members.join('')}  };\n`;
+    return `${doc}  ${propertyName(isRoot(group.name) ? idOfGroup(group.name) : urlNameOf(group.name))}: {\n${members.join('')}  };\n`;
   });
   // `writeType` can add a type to the map. The loop also visits such a type.
   const types: string[] = [];

@@ -1,7 +1,7 @@
 // Creates the OpenAPI 3.1 document from the contracts and settings of all groups. Fields of the document can be
 // undefined: `JSON.stringify` leaves them out.
-import { urlNameOf } from '../base/group-name.ts';
-import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
+import { idOfGroup, pathOfGroup, urlNameOf } from '../base/group-name.ts';
+import { ANY_VERB, methodOf, namesOf, operationIdOf, type Segment } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
 import { createAccessWriter } from './access.ts';
@@ -46,15 +46,17 @@ export function createDocument(
     tags.push({ name: groupInUrl, description: joinTexts(contract.summary, contract.description) });
     // In a strict group, an operation without a route is called only with POST. A group that has a route is strict.
     const isStrict = routes.length > 0 || strictRoutes !== undefined;
-    const endpointOf = createEndpointFinder(`${prefix}/${groupInUrl}`, routes, isStrict);
+    const endpointOf = createEndpointFinder(pathOfGroup(prefix, groupInUrl), routes, isStrict);
     for (const operation of visibleOperations) {
       const endpoint = endpointOf(operation);
-      const group = { groupInUrl, defs: contract.defs };
+      const group = { groupInUrl: idOfGroup(groupInUrl), defs: contract.defs };
       const operationContract = contract.operations.get(operation.name);
       const parts = { operation, contract: operationContract, endpoint, group, components, access };
-      const operationId = reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids);
+      const operationId = reserveId(`${idOfGroup(groupInUrl)}_${operationIdOf(operation.name)}`, ids);
       const operationsByVerb = paths[endpoint.path] ?? {};
-      operationsByVerb[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
+      // OpenAPI has no key for all methods, so the key is an extension.
+      const key = endpoint.verb === ANY_VERB ? 'x-any' : endpoint.verb.toLowerCase();
+      operationsByVerb[key] = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
       paths[endpoint.path] = operationsByVerb;
     }
   }
@@ -96,18 +98,21 @@ function createEndpointFinder(
     const route = routesByName.get(name);
     if (route === undefined) {
       const verb = methodOf(name);
-      if (verb !== undefined) return { verb, path: groupPath, names: [] };
+      if (verb !== undefined) return { verb, path: groupPath || '/', names: [] };
       return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
     const declaredNames = namesOf(route.segments);
     // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. So both get the names of the first route.
-    const pathShape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
+    const shapeOf = (segment: Segment, name = '') => segment.literal ?? `{${name}}${segment.suffix}`;
+    const pathShape = route.segments.map((segment) => shapeOf(segment)).join('/');
     const shownNames = namesByPathShape.get(pathShape) ?? declaredNames;
     namesByPathShape.set(pathShape, shownNames);
     const names = declaredNames.map((declaredName, i) => ({ declaredName, shownName: shownNames[i] ?? declaredName }));
     let capturedCount = 0;
-    const segments = route.segments.map(({ literal }) => literal ?? `{${names[capturedCount++]?.shownName}}`);
-    return { verb: route.verb, path: [groupPath, ...segments].join('/'), names };
+    const segments = route.segments.map((segment) =>
+      shapeOf(segment, segment.literal === undefined ? names[capturedCount++]?.shownName : ''),
+    );
+    return { verb: route.verb, path: [groupPath, ...segments].join('/') || '/', names };
   };
 }
 

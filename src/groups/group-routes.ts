@@ -2,7 +2,15 @@
 // Patterns are compared segment by segment, without regular expressions. base/route-name.ts has the grammar of a name.
 import { METHODS } from '../base/builtins.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
-import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
+import {
+  ANY_VERB,
+  methodOf,
+  namesOf,
+  type Segment,
+  segmentsOf,
+  splitRouteName,
+  VERB_OPERATIONS,
+} from '../base/route-name.ts';
 
 export interface GroupRoute {
   /** The name of the operation, as written. */
@@ -31,17 +39,20 @@ export function parseRouteName(name: string): GroupRoute | undefined {
   if (split === undefined) {
     // A name that begins with an HTTP method and a space is meant as a route. Any other name is not.
     const [word = '', ...rest] = name.split(' ');
-    return rest.length > 0 && METHODS.includes(word.toUpperCase())
-      ? refuse(`it must begin with one of ${[...VERB_OPERATIONS.keys()].join(', ')}, in capitals`)
+    return rest.length > 0 && [...METHODS, ANY_VERB].includes(word.toUpperCase())
+      ? refuse(`it must begin with one of ${[...VERB_OPERATIONS.keys(), ANY_VERB].join(', ')}, in capitals`)
       : undefined;
   }
   const { verb, pattern } = split;
   if (pattern?.startsWith('/')) refuse('a pattern begins without a slash, since it stands below the group');
   const segments = segmentsOf(split);
-  for (const { literal } of segments) {
-    if (literal === '') refuse(`a segment of it is empty; the bare group is '${verb}' without a space`);
-    if (literal !== undefined && /[\s{}*%?#\\]/.test(literal))
-      refuse(`${JSON.stringify(literal)} is neither {name}, {name*} nor a literal segment`);
+  for (const [i, segment] of segments.entries()) {
+    if (segment.literal === '') refuse(`a segment of it is empty; the bare group is '${verb}' without a space`);
+    if (
+      /[\s{}*%?#\\]/.test(segment.literal ?? segment.suffix) ||
+      (segment.literal === undefined && segment.isRest && segment.suffix !== '')
+    )
+      refuse(`${JSON.stringify(pattern?.split('/')[i])} is neither {name}, {name}.json, {name*} nor a literal segment`);
   }
   const names = namesOf(segments);
   const repeated = names.find((captured, i) => names.indexOf(captured) < i);
@@ -56,10 +67,10 @@ function isRest(segment: Segment): boolean {
 }
 
 /**
- * Builds the routes of a group in the order in which a request tries them. In each segment, a literal comes before
- * `{name}`, and `{name}` comes before `{name*}`. A group that has a route is strict: its verb operations, such as
- * `index` for GET, are routes of the bare group (`/api/order`). Any other operation is called by a POST to its name
- * (`/api/order/cancel`).
+ * Builds the routes of a group in the order in which a request tries them. Routes for `ANY` come last. In a segment, a
+ * literal comes before `{name}.json`, this before `{name}`, and `{name}` before `{name*}`. A group that has a route is
+ * strict: its verb operations, such as `index` for GET, are routes of the bare group (`/api/order`). Any other
+ * operation is called by a POST to its name (`/api/order/cancel`).
  *
  * @param names the names of all operations of the group
  * @returns an empty list for a group that is not strict
@@ -93,6 +104,7 @@ export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
 
 /** Compares two routes for their order. For equal patterns, HEAD comes before GET, because GET also answers HEAD. */
 function compareRoutes(a: GroupRoute, b: GroupRoute): number {
+  if (a.verb !== b.verb && (a.verb === ANY_VERB || b.verb === ANY_VERB)) return a.verb === ANY_VERB ? 1 : -1;
   const difference = a.segments.findIndex((segment, i) => rankOf(segment) !== rankOf(b.segments[i]));
   if (difference >= 0) return rankOf(a.segments[difference]) - rankOf(b.segments[difference]);
   return a.segments.length - b.segments.length || Number(b.verb === 'HEAD') - Number(a.verb === 'HEAD');
@@ -102,7 +114,9 @@ function compareRoutes(a: GroupRoute, b: GroupRoute): number {
 function rankOf(segment: Segment | undefined): number {
   if (segment === undefined) return 0;
   if (segment.literal !== undefined) return 1;
-  return segment.isRest ? 3 : 2;
+  if (segment.isRest) return 3;
+  // A longer suffix comes first, because a text can end in both.
+  return 2 - segment.suffix.length / (segment.suffix.length + 1);
 }
 
 /**
@@ -130,7 +144,7 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
  * route.
  */
 function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRoute[]): string[][] {
-  const path = segments.map(({ literal }) => literal ?? '\0');
+  const path = segments.map((segment) => segment.literal ?? `\0${segment.suffix}`);
   const maxLength = Math.max(...routes.map((route) => route.segments.length));
   const extraSegments = takesRest ? maxLength + 1 - segments.length : 0;
   return Array.from({ length: extraSegments + 1 }, (_, i) => [...path, ...Array<string>(i).fill('\0')]);
@@ -138,6 +152,7 @@ function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRo
 
 /** Returns the HTTP methods that reach a route, in the order of the header `Allow`. */
 export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): string[] {
+  if (route.verb === ANY_VERB) return [ANY_VERB];
   return [...VERB_OPERATIONS.keys()].filter((verb) =>
     samplesOf(route, routes).some((path) => fitRoute(routes, verb, path)?.route.name === route.name),
   );
@@ -146,8 +161,8 @@ export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): str
 /** Returns the first route that fits. A request with HEAD fits routes of HEAD and of GET. */
 export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]): RouteFit | undefined {
   for (const route of routes) {
-    if ((route.verb === verb || (verb === 'HEAD' && route.verb === 'GET')) && fits(route, path))
-      return { route, path: capture(route, path) };
+    const takesVerb = route.verb === verb || (verb === 'HEAD' && route.verb === 'GET') || route.verb === ANY_VERB;
+    if (takesVerb && fits(route, path)) return { route, path: capture(route, path) };
   }
   return undefined;
 }
@@ -163,10 +178,16 @@ function fits({ segments, takesRest }: GroupRoute, path: readonly string[]): boo
   const { length } = segments;
   if (takesRest ? path.length < length : path.length !== length) return false;
   for (let i = 0; i < length; i++) {
-    const literal = segments[i]?.literal;
-    if (literal !== undefined && literal !== path[i]) return false;
+    const segment = segments[i] as Segment;
+    const text = path[i] as string;
+    if (segment.literal === undefined ? !fitsSuffix(text, segment.suffix) : segment.literal !== text) return false;
   }
   return true;
+}
+
+/** Says whether a text ends in the suffix and has a value before it. */
+function fitsSuffix(text: string, suffix: string): boolean {
+  return suffix === '' || (text.length > suffix.length && text.endsWith(suffix));
 }
 
 function capture({ segments, takesRest }: GroupRoute, path: readonly string[]): Record<string, string> {
@@ -174,7 +195,8 @@ function capture({ segments, takesRest }: GroupRoute, path: readonly string[]): 
   segments.forEach((segment, i) => {
     if (segment.literal !== undefined) return;
     const isRest = takesRest && i === segments.length - 1;
-    values[segment.name] = isRest ? path.slice(i).join('/') : (path[i] as string);
+    const text = isRest ? path.slice(i).join('/') : (path[i] as string);
+    values[segment.name] = text.slice(0, text.length - segment.suffix.length);
   });
   return values;
 }

@@ -9,7 +9,7 @@ import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
 import type { Exported, Guards } from './exported.ts';
-import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
+import { createRoutes, type GroupRoute, parseRouteName, verbRoutes } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
 import { findProtections } from './protections.ts';
 
@@ -104,9 +104,16 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
 
 /**
  * @param isHidden says whether the source marks a method as private or protected
+ * @param isStrict whether the group is strict without a route, as a root group is: a path without a group would call
+ *   `index`
  * @throws Error with a message of one line
  */
-export function createGroup(name: string, groupExport: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
+export function createGroup(
+  name: string,
+  groupExport: Exported,
+  isHidden: IsHidden,
+  isStrict = false,
+): Omit<Group, 'contract'> {
   const { exported, controller, isInstance, levels } = groupExport;
   const { methods, unexposed } = sortMembers(levels, propertiesOf(isInstance ? controller : {}), isHidden);
   if (isInstance) {
@@ -133,7 +140,8 @@ export function createGroup(name: string, groupExport: Exported, isHidden: IsHid
     return [key, { ...names, controller, method, settings, depth, guards, check: undefined, facts: undefined }];
   });
   const routes = createRoutes(names);
-  const strictRoutes = routes.length > 0 ? routes : undefined;
+  const ownRoutes = routes.length > 0 ? routes : undefined;
+  const strictRoutes = ownRoutes ?? (isStrict ? verbRoutes(names) : undefined);
   return { name, controller, operations: new Map(operations), routes, strictRoutes, unexposed };
 }
 

@@ -1,7 +1,7 @@
 // The names of a group's tools. Two tools with the same name are an error. Otherwise a call could reach another
 // operation than the one whose description the model has read.
-import { urlNameOf } from '../base/group-name.ts';
-import { operationIdOf } from '../base/route-name.ts';
+import { idOfGroup, urlNameOf } from '../base/group-name.ts';
+import { ANY_VERB, operationIdOf } from '../base/route-name.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
 import type { Group, Operation } from './operations.ts';
@@ -20,7 +20,7 @@ export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Ope
 /** Returns undefined for no tool. HEAD and OPTIONS cannot be tools, because their answers have no body. */
 function toolNameOf(group: string, { name, verb, settings: { tool = false } }: Operation): string | undefined {
   if (tool === false || verb === 'HEAD' || verb === 'OPTIONS') return undefined;
-  return typeof tool === 'string' ? tool : `${urlNameOf(group).replace('/', '_')}_${operationIdOf(name)}`;
+  return typeof tool === 'string' ? tool : `${idOfGroup(urlNameOf(group))}_${operationIdOf(name)}`;
 }
 
 /**
@@ -40,10 +40,15 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
   }
 }
 
-function problemOf(toolName: string, { settings, facts }: Operation, namesake: string | undefined): string | undefined {
+function problemOf(
+  toolName: string,
+  { verb, settings, facts }: Operation,
+  namesake: string | undefined,
+): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
   if (namesake !== undefined) return `the tool ${toolName} is already that of ${namesake}: ${cure}`;
   if (!TOOL_NAME.test(toolName)) return `the tool would be called ${toolName}, longer than 64 characters: ${cure}`;
+  if (verb === ANY_VERB) return 'no tool has every method: write a route of one method';
   if (settings.body === 'stream') return 'no tool sends a body that is a stream: write tool: false';
   return facts?.hasOnlyEvents ? 'no tool returns a stream of events: write tool: false' : undefined;
 }

@@ -7,24 +7,24 @@ import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../live/load/registry.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
-import { firstMatch, type ResolvedPath } from './router.ts';
+import type { ResolvedPath } from './router.ts';
 
 /**
- * Creates the step that reads `/v2/order` as the group `v2/order`, if the service has this group in such a folder. The
- * segment `v2%2Forder` does not name this group, because a rule of a proxy about `/api/v2/` does not apply to it.
+ * Creates the step that reads `/v2/order` as the group `v2/order`, if the service has this group in such a folder. A
+ * path without a group is the root group's, if there is one.
+ *
+ * @param basePath empty when the service is at the root
  */
-export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
+export function createLocateGroup(groups: Pick<Groups, 'locate'>, basePath: string): Step {
+  const depth = basePath.split('/').length - 1;
   return function locateGroup(exchange): undefined {
     if (exchange.caller.row?.handler !== undefined) return;
-    const location = groups.locate(exchange.groupInUrl, exchange.slugs);
-    if (location === undefined || isPartOfSegment(exchange)) return;
+    const { segments } = (exchange.resolvedPath as ResolvedPath).path;
+    const location = groups.locate(exchange, segments, depth);
+    if (location === undefined) return;
     exchange.groupInUrl = location.groupInUrl;
     exchange.slugs = location.slugs;
   };
-}
-
-function isPartOfSegment({ resolvedPath, verb }: Exchange): boolean {
-  return firstMatch((resolvedPath as ResolvedPath).matches, verb)?.isPartOfSegment === true;
 }
 
 /** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */

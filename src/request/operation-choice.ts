@@ -2,6 +2,7 @@
 // of the URL names the operation (`/api/order/paid`), or else the verb table does (POST is `created`). In a group that
 // has a route such as `GET {id}`, or with a strict service file, the choice is strict (chooseStrictly).
 import { refusal } from '../base/errors.ts';
+import { isRoot } from '../base/group-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
@@ -60,7 +61,7 @@ function chooseStrictly(
     return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, isByName: false };
   const verbs = verbsOf(routes, slugs);
   if (operation !== undefined) verbs.add('POST');
-  if (verbs.size === 0 && slugs.length > 0) throw refusal('ROUTE_NOT_FOUND');
+  if (verbs.size === 0 && (slugs.length > 0 || isRoot(group.name))) throw refusal('ROUTE_NOT_FOUND');
   throw notAllowed((method) => verbs.has(method));
 }
 

@@ -49,7 +49,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   const { groups, credentials, identity, docs, respond } = parts;
   const { checkRate, checkLimit } = createRateSteps(parts);
   const readData = createReadData(parts);
-  const locateGroup = createLocateGroup(groups);
+  const locateGroup = createLocateGroup(groups, parts.basePath);
   const { createTimedStep, checkTypes, callOperation } = createCallSteps(parts);
   const messageSteps = createMessageSteps(parts);
 

@@ -27,6 +27,8 @@ const serviceFile = (options: string) =>
   `import { defineService } from '${GATEFOLD}';\nexport default defineService({ ${options} });\n`;
 const FOLDERS = { 'service.mjs': serviceFile('folders: true') };
 const loadAll = (groups: Groups) => groups.loadAll({ skip: new Map(), onLoading: () => {} });
+const locate = (groups: Groups, groupInUrl: string, ...slugs: string[]) =>
+  groups.locate({ groupInUrl, slugs }, ['api', groupInUrl, ...slugs], 1);
 const log = createLog({ level: 'silent', sink: { write() {}, flush() {} } });
 
 describe('names of groups in folders', () => {
@@ -38,7 +40,10 @@ describe('names of groups in folders', () => {
     ['V2/order', undefined],
     ['v_2/order', undefined],
     ['2v/order', undefined],
-    ['v2/', undefined],
+    ['v2/', 'v2/'],
+    ['/', '/'],
+    ['//', undefined],
+    ['', undefined],
     ['/order', undefined],
     ['v2//order', undefined],
     ['v2/v3/order', undefined],
@@ -85,7 +90,7 @@ describe('names of groups in folders', () => {
     const row = (fields: Record<string, unknown>) => parseTable(tableText(makeRow(fields).row));
     const [good] = row({ groups: ['v2/order', 'user'] }).rows.values();
     assert.deepEqual([...((good?.groups ?? []) as Set<string>)], ['v2/Order', 'User']);
-    for (const groups of [['v2/../order'], ['v2/'], ['a/b/c']]) assert.equal(row({ groups }).quarantined.length, 1);
+    for (const groups of [['v2/../order'], ['v2//'], ['a/b/c']]) assert.equal(row({ groups }).quarantined.length, 1);
   });
 });
 
@@ -242,7 +247,9 @@ test('a folder beside its file, and equal operation ids, are refused with the na
   ]);
   assert.deepEqual(
     findLookAlikes(dir, loads).map(({ file, reason }) => `${file}: ${reason}`),
-    ['shop/OrderController.mjs: ShopController.mjs serves the URLs of the folder shop: rename one of the two'],
+    [
+      'shop/OrderController.mjs: ShopController.mjs serves the URLs of the folder shop: move it to shop/Controller.mjs, or rename one of the two',
+    ],
   );
 });
 
@@ -251,9 +258,9 @@ test('a first segment without a folder is the group, and a file that serves is n
   const groups = createGroups({ dir, log });
   const loads = await loadAll(groups);
   for (const segment of ['empty', 'nothing', 'order', '', '..', 'shop'])
-    assert.equal(groups.locate(segment, ['x']), undefined, segment);
-  assert.equal(groups.locate('v2', []), undefined);
-  assert.deepEqual(groups.locate('v2', ['order', '7']), { groupInUrl: 'v2/order', slugs: ['7'] });
+    assert.equal(locate(groups, segment, 'x'), undefined, segment);
+  assert.equal(locate(groups, 'v2'), undefined);
+  assert.deepEqual(locate(groups, 'v2', 'order', '7'), { groupInUrl: 'v2/order', slugs: ['7'] });
   write(dir, 'v2/NewController.mjs', group('index'));
   assert.ok(!findLookAlikes(dir, loads).some(({ file }) => file.startsWith('v2/')));
   const { reason } = findLookAlikes(dir).find(({ file }) => file === 'v2/OrderController.mjs') ?? {};
@@ -274,7 +281,7 @@ for (const [title, files] of Object.entries({
     const loads = await groups.loadAll({ files: named, skip: new Map(), onLoading: () => {} });
     const names = loads.map(({ group: name }) => name).filter((name) => name !== 'service');
     assert.deepEqual(names.sort(), ['A_b', 'Order', 'Shop']);
-    assert.equal(groups.locate('v2', ['order']), undefined);
+    assert.equal(locate(groups, 'v2', 'order'), undefined);
     assert.equal(await groups.find('v2/order'), undefined);
   });
 

@@ -84,6 +84,7 @@ test('listControllers takes files by their exact name, .ts before .mjs before .j
   symlinkSync(join(path, 'absent'), join(path, 'KController.ts'));
   symlinkSync(join(path, 'AController.js'), join(path, 'LController.js'));
   assert.deepEqual([...listControllers(path)].sort(), [
+    ['/', 'Controller.ts'],
     ['A', 'AController.ts'],
     ['B', 'BController.mjs'],
     ['L', 'LController.js'],

@@ -2,7 +2,7 @@
 // - a name that stands for an HTTP method and is not part of the URL, such as `created` (POST)
 // - a route, which controllers write in quotes: `'PUT'`, `'GET {id}'`
 // - any other name, which is a segment of the URL and is called with POST
-import { methodOf, type Segment, segmentsOf, splitRouteName } from '../../base/route-name.ts';
+import { ANY_VERB, methodOf, type Segment, segmentsOf, splitRouteName } from '../../base/route-name.ts';
 import type { CallOptions } from './types.ts';
 
 type Body = NonNullable<RequestInit['body']>;
@@ -36,7 +36,7 @@ export function requestOf(groupUrl: string, name: string, parts: RequestParts = 
   const { body, query, path = {}, slugs = [] } = parts;
   const route = splitRouteName(name);
   const methodFromName = methodOf(name);
-  const method = (parts.method ?? route?.verb ?? methodFromName ?? 'POST').toUpperCase();
+  const method = (parts.method ?? route?.verb ?? methodFromName ?? 'POST').toUpperCase().replace(ANY_VERB, 'POST');
   const segments =
     route === undefined
       ? [...(methodFromName === undefined ? [name] : []), ...slugs.map(encodeSegment)]
@@ -60,7 +60,7 @@ function expectObject(values: unknown = {}): ValuesByName {
 function fillSegment(segment: Segment, values: ValuesByName): string[] {
   if (segment.literal !== undefined) return [segment.literal];
   const value = values[segment.name] ?? '';
-  if (!segment.isRest) return [encodeSegment(value)];
+  if (!segment.isRest) return [encodeSegment(value) + segment.suffix];
   // `toText` refuses an empty list. Without a segment, the URL would lead to another operation.
   return (Array.isArray(value) && value.length > 0 ? value : toText(value).split('/')).map(encodeSegment);
 }

@@ -66,9 +66,9 @@ type Nothing = Record<never, never>;
 type OptionsArgument<T> = Nothing extends T ? [options?: T] : [options: T];
 
 /** The method and the pattern of a route: `GET` and `{id}` for `'GET {id}'`; undefined when the name is no route. */
-type RouteOf<Name> = Name extends `${infer V extends Verb} ${infer Pattern}`
+type RouteOf<Name> = Name extends `${infer V extends Verb | 'ANY'} ${infer Pattern}`
   ? [V, Pattern]
-  : Name extends Verb
+  : Name extends Verb | 'ANY'
     ? [Name, '']
     : undefined;
 
@@ -76,6 +76,8 @@ type ArgumentsOf<Name, Data, Params> =
   RouteOf<Name> extends [infer V, infer Pattern extends string]
     ? OptionsArgument<
         CallOptions &
+          // Without a method, the client sends POST.
+          (V extends 'ANY' ? { readonly method?: Verb | undefined } : unknown) &
           PathPart<Pattern, Params> &
           (V extends Bodiless
             ? QueryPart<QueryOf<Params> & DataQuery<Data>>

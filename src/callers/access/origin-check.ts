@@ -2,6 +2,7 @@
 // link or an image to this service, and the browser adds the user's cookies or password by itself (CSRF). CORS does not
 // stop such a request: it only hides the answer from the page.
 import { refusal } from '../../base/errors.ts';
+import { ANY_VERB } from '../../base/route-name.ts';
 import type { Exchange, Step } from '../../request/exchange.ts';
 import { rulesOf } from './access.ts';
 import type { ServiceDefinition } from './definition.ts';
@@ -33,7 +34,8 @@ export function createCheckOrigin(
   const readsCookies = authenticate !== undefined || cors?.credentials === true;
 
   function checkOrigin(exchange: Exchange): undefined {
-    const { verb, settings } = exchange.choice.operation;
+    const { verb: ownVerb, settings } = exchange.choice.operation;
+    const verb = ownVerb === ANY_VERB ? exchange.verb : ownVerb;
     if (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange)) return;
     if (!readsCookies && !rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function')) return;
     const { origin } = exchange.head;

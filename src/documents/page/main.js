@@ -33,7 +33,7 @@ async function load() {
 /** Returns the groups of the document, each with its operations. */
 function groupOperations({ paths, servers: [server], tags = [], security: defaultSecurity = [] }) {
   // The paths of the document begin with the default base path. Any other base path is in `servers`.
-  const prefix = Object.keys(paths).every((path) => path.startsWith('/api/')) ? '/api' : '';
+  const prefix = Object.keys(paths).every((path) => /^\/api(?:\/|$)/.test(path)) ? '/api' : '';
   const byName = new Map(tags.map((tag) => [tag.name, { ...tag, operations: [] }]));
   for (const [path, methods] of Object.entries(paths)) {
     for (const [verb, operation] of Object.entries(methods)) {
@@ -46,7 +46,7 @@ function groupOperations({ paths, servers: [server], tags = [], security: defaul
         group,
         path: server.url.replace(/\/$/, '') + path,
         pathBelow: path.slice(prefix.length),
-        method: verb.toUpperCase(),
+        method: verb.replace('x-', '').toUpperCase(),
         summary,
         parameters,
         security,

@@ -13,7 +13,9 @@ export function requestOf({ pathBelow, method, bodyType }, values, caller) {
     const value = values.path?.[name];
     return value === undefined ? part : encodeURIComponent(value);
   });
-  const request = { method, headers, url: base + filledPath + (search.size > 0 ? `?${search}` : '') };
+  const url = base + filledPath + (search.size > 0 ? `?${search}` : '');
+  // ANY is an operation of every method.
+  const request = { method: method === 'ANY' ? 'GET' : method, headers, url };
   if (values.body === undefined) return request;
   if (bodyType === 'multipart/form-data') {
     const body = new FormData();

@@ -80,6 +80,6 @@ function whyNotServed(
   if (group !== undefined && !servesFolders)
     return 'it is in a subfolder, which serves with folders: true in the service file';
   if (group !== undefined && controllerOfFolderName !== undefined)
-    return `${controllerOfFolderName} serves the URLs of the folder ${folder}: rename one of the two`;
+    return `${controllerOfFolderName} serves the URLs of the folder ${folder}: move it to ${folder}/Controller.${controllerOfFolderName.replace(/.*\./, '')}, or rename one of the two`;
   return winner === undefined ? 'it is in a subfolder, where controllers are not looked for' : undefined;
 }

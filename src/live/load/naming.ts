@@ -1,12 +1,12 @@
-// The rules for the names of files in the controllers folder: `OrderController.ts` is the group `Order`, and
-// `v2/OrderController.ts` is `v2/Order`. This file does not read the service file. Its `folders: true` decides whether
-// subfolders serve.
+// The rules for the names of files in the controllers folder: `OrderController.ts` is the group `Order`,
+// `v2/OrderController.ts` is `v2/Order`, and `Controller.ts` is the root group. This file does not read the service
+// file. Its `folders: true` decides whether subfolders serve.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, SERVICE, urlNameOf } from '../../base/group-name.ts';
+import { groupNameOf, idOfGroup, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
-const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
+const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?)((?:[A-Z][A-Za-z0-9_-]*)?)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mts|mjs|js)$/;
 /** When a group has several files, the file with the earlier extension is used. */
 const EXTENSIONS = ['ts', 'mts', 'mjs', 'js'];
@@ -22,8 +22,8 @@ export function isServiceFileName(name: string): boolean {
 export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
   const [, serviceExtension] = SERVICE_FILE.exec(name) ?? [];
   if (serviceExtension !== undefined) return { group: SERVICE, extension: serviceExtension };
-  const [, group, extension] = CONTROLLER_FILE.exec(name) ?? [];
-  return group === undefined || extension === undefined ? undefined : { group, extension };
+  const [, folder, group, extension] = CONTROLLER_FILE.exec(name) ?? [];
+  return extension === undefined ? undefined : { group: `${folder}${group}` || ROOT, extension };
 }
 
 /**
@@ -87,13 +87,17 @@ export function allowsFolders(loads: Iterable<{ readonly folders?: boolean }>): 
 }
 
 /**
- * Returns the file of a group outside of folders whose operations have the same ids in the OpenAPI document. Example:
- * the ids of `v2/Order` and of `V2_orderController.ts` begin with `v2_order`.
+ * Returns the file of another group whose operations have the same ids in the OpenAPI document. Examples: the ids of
+ * `v2/Order` and of `V2_orderController.ts` begin with `v2_order`. Those of `Root` and of `Controller.ts` begin with
+ * `root`, and the named group is refused.
  *
  * @param listing every controller by its group
  */
 export function findTwin(group: string, listing: ReadonlyMap<string, string>): string | undefined {
-  return group.includes('/') ? listing.get(groupNameOf(urlNameOf(group).replace('/', '_')) ?? '') : undefined;
+  const root = /^((?:.*\/)?)Root$/.exec(group)?.[1];
+  if (root !== undefined) return listing.get(root || ROOT);
+  if (group === ROOT || !group.includes('/')) return undefined;
+  return listing.get(groupNameOf(idOfGroup(urlNameOf(group))) ?? '');
 }
 
 /** Says whether an entry is a file, or a link to a file. Links count, because mounted volumes consist of links. */

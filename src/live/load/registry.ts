@@ -3,7 +3,7 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, SERVICE, urlNameOf } from '../../base/group-name.ts';
+import { groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
 import { type ReportMismatch, withContract } from '../../groups/group-contract.ts';
@@ -58,11 +58,13 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
    */
   find(groupInUrl: string): Group | undefined | Promise<Group | undefined>;
   /**
-   * Finds the group of a path whose first segment is a folder of controllers. Example: `v2` with the slugs `order` and
-   * `7` is the group `v2/order` with the slug `7`. Returns undefined when there is no such folder, or when a group has
-   * the name of the folder.
+   * Finds the group of a path that `groupInUrl` alone does not name. In a folder, `v2` with the slugs `order` and `7`
+   * is the group `v2/order` with the slug `7`. A root group gets all segments as its slugs. Returns undefined when the
+   * first segment names a group, and when there is neither a folder of this name nor a root group.
+   *
+   * @param segments the decoded segments of the path, of which those from `depth` on come after the base path
    */
-  locate(firstSegment: string, slugs: readonly string[]): Location | undefined;
+  locate(place: Location, segments: readonly string[], depth: number): Location | undefined;
   /**
    * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
    */
@@ -123,13 +125,28 @@ export function createGroups({
   let importedByService: ReadonlySet<string> = new Set();
   const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
-  const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
+  const isServed = (group: string) => group !== SERVICE && (hasFolders() || group === ROOT || !group.includes('/'));
 
-  function locate(firstSegment: string, slugs: readonly string[]): Location | undefined {
-    if (!hasFolders() || slugs.length === 0 || groupsByUrl.has(firstSegment)) return undefined;
-    const location = { groupInUrl: `${firstSegment}/${slugs[0]}`, slugs: slugs.slice(1) };
-    if (groupsByUrl.has(location.groupInUrl)) return location;
-    return Array.from(listing().keys()).some((group) => group.startsWith(`${firstSegment}/`)) ? location : undefined;
+  function locate({ groupInUrl, slugs }: Location, segments: readonly string[], depth: number): Location | undefined {
+    if (groupsByUrl.has(groupInUrl)) return undefined;
+    const path = segments.slice(depth);
+    // A segment with a slash, such as `v2%2Forder`, names no folder: a rule of a proxy about `/api/v2/` does not match.
+    const folder = hasFolders() && path[0] === groupInUrl ? `${groupInUrl}/` : undefined;
+    const inFolder = { groupInUrl: `${folder}${slugs[0]}`, slugs: slugs.slice(1) };
+    if (folder !== undefined) {
+      if (slugs.length > 0 && isListed(inFolder.groupInUrl)) return inFolder;
+      if (isListed(folder)) return { groupInUrl: folder, slugs };
+    }
+    if (isListed(groupInUrl)) return undefined;
+    if (isListed(ROOT)) return { groupInUrl: ROOT, slugs: path };
+    const isFolder = folder !== undefined && Array.from(listing().keys()).some((group) => group.startsWith(folder));
+    return isFolder && slugs.length > 0 ? inFolder : undefined;
+  }
+
+  /** Whether the folder has a file for a group, also one that does not load. */
+  function isListed(urlName: string): boolean {
+    const group = groupNameOf(urlName);
+    return groupsByUrl.has(urlName) || (group !== undefined && isServed(group) && listing().has(group));
   }
 
   const find: Groups['find'] = (groupInUrl) => groupsByUrl.get(groupInUrl) ?? findNew(groupInUrl);
@@ -150,7 +167,7 @@ export function createGroups({
       const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-      const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
+      const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, onMismatch);
       checkTools(created, toolOwners, path);
       if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
       // With a broken service file no request is answered, so no operation is refused here.

@@ -2,7 +2,7 @@
 import { existsSync, lstatSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
-import { groupNameOf, SERVICE, urlNameOf } from '../../base/group-name.ts';
+import { groupNameOf, isRoot, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { plain, shortPlace } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
@@ -63,7 +63,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
 
 function parseGroup(operand: string): string {
   const group = groupNameOf(operand);
-  if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group)
+  if (group === undefined || isRoot(group) || parseFileName(`${group}Controller.ts`)?.group !== group)
     throw new UsageError(
       `${JSON.stringify(operand)} cannot name a group: a letter, then letters, digits, _ and -; a folder before it, as in v2/order, is in lower case`,
     );

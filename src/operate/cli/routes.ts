@@ -1,7 +1,7 @@
 // `gatefold routes` lists every URL that leads to an operation: explicit routes such as `/api/docs`, then the routes of
 // each group. An explicit route comes first and can take requests from a group, as the router of the server decides.
 
-import { urlNameOf } from '../../base/group-name.ts';
+import { pathOfGroup, urlNameOf } from '../../base/group-name.ts';
 import { alignColumns, shortPlace } from '../../base/ink.ts';
 import { VERB_OPERATIONS } from '../../base/route-name.ts';
 import type { ContractOutline } from '../../contract/outline.ts';
@@ -128,14 +128,14 @@ interface Address {
 
 /** Returns the addresses of a group's operations. `/api/user` comes before `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
-  const base = `${prefix}${urlNameOf(group.group)}`;
+  const base = pathOfGroup(prefix.slice(0, -1), urlNameOf(group.group));
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
   const bareAddresses = group.operations.flatMap((operation): Address[] => {
     const route = routes.find(({ name, segments }) => name === operation.name && segments.length === 0);
     const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation.name);
     const methods = route === undefined ? byVerb : methodsOf(route, routes);
-    return methods.length === 0 ? [] : [{ operation, methods, path: base }];
+    return methods.length === 0 ? [] : [{ operation, methods, path: base || '/' }];
   });
   const longerAddresses = group.operations.flatMap((operation): Address[] => {
     const { name } = operation;

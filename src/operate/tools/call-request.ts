@@ -2,6 +2,7 @@
 // types of the values are checked later, by the check that each request to the operation passes. A value such as `..`
 // in a path is safe: the router does not resolve it, and request/tool-calls.ts checks where the path leads.
 import type { ErrorDetail } from '../../base/errors.ts';
+import { pathOfGroup } from '../../base/group-name.ts';
 import type { Segment } from '../../base/route-name.ts';
 import { type Fields, isObject } from '../../base/values.ts';
 import { escapeStep } from '../../contract/check/run.ts';
@@ -31,7 +32,8 @@ export function createCallRequest(tool: Tool, toolArguments: unknown, basePath: 
   const pathFields = fieldsOf(ownField(fields, 'path'), '/path', report);
   const path = tool.segments.map((segment) => pathPartOf(segment, pathFields, report));
   const query = queryOf(fieldsOf(ownField(fields, 'query'), '/query', report), report);
-  const target = [basePath, tool.groupInUrl, ...path].join('/') + (query === '' ? '' : `?${query}`);
+  const target =
+    ([pathOfGroup(basePath, tool.groupInUrl), ...path].join('/') || '/') + (query === '' ? '' : `?${query}`);
   if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
   const body = bodyOf(ownField(fields, 'body'), report);
   return problems.length > 0 ? { problems } : { target, body };
@@ -93,7 +95,7 @@ function pathPartOf(segment: Segment, fields: Fields, report: Report): string {
     return '';
   }
   const parts = segment.isRest ? text.split('/') : [text];
-  return parts.map((part) => encode(part, pointer, report)).join('/');
+  return parts.map((part) => encode(part + segment.suffix, pointer, report)).join('/');
 }
 
 /** Returns the query string. A list becomes a repeated name. A field with the value null is left out. */

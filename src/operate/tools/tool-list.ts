@@ -1,6 +1,6 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
 // HTTP method. The descriptions come from doc comments and are sent unchanged.
-import { urlNameOf } from '../../base/group-name.ts';
+import { pathOfGroup, urlNameOf } from '../../base/group-name.ts';
 import { methodOf, type Segment } from '../../base/route-name.ts';
 import type { OperationContract } from '../../contract/contract.ts';
 import type { Group, Operation } from '../../groups/operations.ts';
@@ -45,7 +45,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
   const urlName = urlNameOf(group.name);
   const endpoint = endpointOf(operation.name, group);
   const { access = 'anyone', summary = contract.summary } = operation.settings;
-  const path = [urlName, ...endpoint.segments.map(segmentText)].join('/');
+  const path = [pathOfGroup('', urlName), ...endpoint.segments.map(segmentText)].join('/');
   return {
     name,
     group: group.name,
@@ -56,7 +56,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
     definition: {
       name,
       title: summary?.replace(/\.$/, ''),
-      description: descriptionOf(summary, contract, `${endpoint.verb} /${path}`),
+      description: descriptionOf(summary, contract, `${endpoint.verb} ${path || '/'}`),
       inputSchema: inputSchema({ operation, contract, endpoint, defs: group.contract.defs }),
       outputSchema: outputSchema(contract, group.contract.defs),
       annotations: hintsOf(operation.name, endpoint.verb),
@@ -81,7 +81,7 @@ function descriptionOf(summary: string | undefined, contract: OperationContract,
 }
 
 function segmentText(segment: Segment): string {
-  return segment.literal ?? `{${segment.name}}`;
+  return segment.literal ?? `{${segment.name}}${segment.suffix}`;
 }
 
 /** @param verb the HTTP method by which the operation is called */

@@ -8,11 +8,7 @@
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BackgroundEvent, RequestEvent, Trace } from '../api/controller/trace.ts';
-<<<<<<< HEAD
-import { servingPage } from '../base/group-name.ts';
-=======
-import { pathOfGroup } from '../base/group-name.ts';
->>>>>>> wt-doors
+import { pathOfGroup, servingPage } from '../base/group-name.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { addressOf } from '../callers/access/address.ts';
 import type { Operation } from '../groups/operations.ts';
@@ -165,15 +161,9 @@ export function routeOf(exchange: Exchange, basePath: string): string | undefine
   // The caller's credential has a handler: one group that serves all its requests, whatever the path is.
   if (caller.row?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
-<<<<<<< HEAD
   if (cached?.depth === slugs.length) return cached.template;
-  const template = `${basePath}/${servingPage(exchange)}${templateBelow(choice, slugs.length)}`;
+  const template = pathOfGroup(basePath, servingPage(exchange)) + templateBelow(choice, slugs.length) || '/';
   cachedTemplates.set(choice.operation, { depth: slugs.length, template });
-=======
-  if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;
-  const template = pathOfGroup(basePath, groupInUrl) + templateBelow(choice, slugs.length) || '/';
-  cachedTemplates.set(choice.operation, { groupInUrl, depth: slugs.length, template });
->>>>>>> wt-doors
   return template;
 }
 

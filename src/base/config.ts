@@ -1,6 +1,7 @@
 // Reads the settings from environment variables and flags. Each setting has a variable and a flag: `BODY_LIMIT=2MiB`
 // and `--body-limit 2MiB`.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { whyNotPublic } from './files/public-dir.ts';
 import { prefixedName } from './ignored-variables.ts';
 import { InvalidValue, isKeyText } from './setting-values.ts';
 import { isSecure, type ProcessFacts, type SettingRow, type Settings, settingRows } from './settings.ts';
@@ -88,8 +89,14 @@ export function readSettings(
 
 function conflictOf(
   { row: { key } }: SettingReading,
-  { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,
+  { tlsCert, tlsKey, domains, httpPort, port, opsPort, publicDir, publicFallback, ...folders }: Settings,
 ): string | undefined {
+  if (key === 'publicFallback' && publicFallback !== undefined && publicDir === undefined)
+    return 'PUBLIC_FALLBACK: PUBLIC_DIR needs to name its folder';
+  if (key === 'publicDir' && publicDir !== undefined) {
+    const reason = whyNotPublic(publicDir, { CONTROLLERS_DIR: folders.controllersDir, DATA_DIR: folders.dataDir });
+    return reason === undefined ? undefined : `PUBLIC_DIR: ${publicDir} cannot be served: ${reason}`;
+  }
   if (key === 'tlsCert' && tlsCert === undefined && tlsKey !== undefined) return 'TLS_CERT: TLS_KEY needs it';
   if (key === 'tlsKey' && tlsKey === undefined && tlsCert !== undefined) return 'TLS_KEY: TLS_CERT needs it';
   if (key === 'domains' && domains.length > 0 && tlsCert !== undefined)

@@ -205,6 +205,7 @@ export interface LogEvents {
     'env-file-refused': { error: string; effect: string };
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };
+    'public-dir-refused': { dir: string; error: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };
     'generation-rejected': { generation: number; cause: string; effect: string } & (
       | LoadFailureFacts

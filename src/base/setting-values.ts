@@ -1,7 +1,9 @@
 // Parses the values of settings: one parser for each kind of value. settings.ts chooses the kind of each setting.
+
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
+import { isServable } from './files/servable.ts';
 import { parseRate, RATE_FORM, type Rate } from './rate.ts';
 import { TIME_UNITS } from './time.ts';
 import { isOrigin, isToken, withoutBrackets } from './values.ts';
@@ -57,6 +59,12 @@ export function file(cwd: string) {
     if (isKeyText(text)) throw new InvalidValue('the path of a file');
     return folder(cwd)(text);
   };
+}
+
+/** Parses the name of a file in a folder. */
+export function fileName(text: string): string {
+  if (!isServable(text.split('/'))) throw new InvalidValue('the name of a file in the folder, such as index.html');
+  return text;
 }
 
 /** Returns whether a text is a PEM key or certificate, given instead of a path. No message may show such a text. */

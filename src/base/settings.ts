@@ -110,6 +110,19 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.origins,
       'Origins that browsers have for this service behind a proxy, with commas: https://api.example.com',
     ),
+    /** An absolute path; undefined when no files are served. */
+    publicDir: row(
+      'PUBLIC_DIR',
+      '',
+      parse.optional(parse.folder(cwd)),
+      'Folder of files to serve at /, outside of BASE_PATH',
+    ),
+    publicFallback: row(
+      'PUBLIC_FALLBACK',
+      '',
+      parse.optional(parse.fileName),
+      'Page in PUBLIC_DIR for paths that a front end routes: index.html; empty: none',
+    ),
     opsPort: row('OPS_PORT', 'off', parse.orWord('off', port), 'Port of /livez, /readyz and /metrics; off: none'),
     ready: row(
       'READY',

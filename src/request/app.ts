@@ -25,6 +25,7 @@ import { createConnections } from './connections/connections.ts';
 import { defer } from './connections/pipelining.ts';
 import { Exchange, type Step, type ToolCall } from './exchange.ts';
 import { createExchangeContexts } from './exchange-contexts.ts';
+import type { PublicFiles } from './files/public-files.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createBeginNote, type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
@@ -40,6 +41,8 @@ export interface AppParts extends TargetParts {
   /** Receives a line for each request; undefined when requests are not logged. */
   readonly requestLog?: LineSink | undefined;
   readonly credentials: CallerTable;
+  /** The files of PUBLIC_DIR; undefined when it is not set. */
+  readonly files?: PublicFiles | undefined;
   /** Undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
@@ -79,7 +82,7 @@ export interface App {
 }
 
 export function createApp(parts: AppParts): App {
-  const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
+  const { settings, log, requestLog, groups, credentials, identity, observer, docs, files, tools } = parts;
   const {
     limiter = createRateLimiter(),
     transport = PLAIN,
@@ -125,7 +128,7 @@ export function createApp(parts: AppParts): App {
 
   const fail: Responder['fail'] = (exchange, thrown) => respond.fail(exchange, thrown);
   const createSteps = prepareSteps({
-    ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
+    ...{ groups, credentials, identity, docs, files, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
     ...{ background, basePath, contexts, respond, fail, resume: advance },
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
@@ -145,6 +148,10 @@ export function createApp(parts: AppParts): App {
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
       if (isFull()) throw overloaded(); //           503
+      if (files !== undefined && isOutside(exchange)) {
+        exchange.steps = stepsByTarget['public.file'];
+        return advance(exchange);
+      }
       const match = findMatch(exchange); //          404
       if (isPreflight(exchange)) return respond.preflight(exchange);
       exchange.groupInUrl = match.groupInUrl;
@@ -218,6 +225,11 @@ export function createApp(parts: AppParts): App {
     const match = firstMatch(matches, verb);
     if (match === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
     return match;
+  }
+
+  /** Whether no row of routes.ts takes the request. @param exchange one for which `readTarget` has been called */
+  function isOutside({ resolvedPath, verb }: Exchange): boolean {
+    return firstMatch((resolvedPath as ResolvedPath).matches, verb) === undefined;
   }
 
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {

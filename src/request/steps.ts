@@ -10,6 +10,8 @@ import type { LoadedService } from '../groups/service-file.ts';
 import type { Groups } from '../live/load/registry.ts';
 import type { Responder } from './answer/response.ts';
 import type { Exchange, Step } from './exchange.ts';
+import { createFileSteps } from './files/file-steps.ts';
+import type { PublicFiles } from './files/public-files.ts';
 import { createFindOperation, createLocateGroup } from './find-operation.ts';
 import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
@@ -32,6 +34,7 @@ export interface TargetParts {
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
+  readonly files?: PublicFiles | undefined;
 }
 
 export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOptions, MessageParts, OriginParts {
@@ -39,14 +42,14 @@ export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOp
 }
 
 /**
- * The steps for each target of routes.ts. `mcp.call` has the steps of a tool call, which run after the steps of the
+ * The steps for each target of routes.ts. `public.file` has those of a path outside of BASE_PATH. `mcp.call` has the steps of a tool call, which run after the steps of the
  * message that brings the call.
  */
-export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
+export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call' | 'public.file', readonly Step[]>>;
 
 /** @returns a function that makes the steps for a service file; its argument is undefined when there is no such file */
 export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepsByTarget {
-  const { groups, credentials, identity, docs, respond } = parts;
+  const { groups, credentials, identity, docs, files, respond } = parts;
   const { checkRate, checkLimit } = createRateSteps(parts);
   const readData = createReadData(parts);
   const locateGroup = createLocateGroup(groups, parts.basePath);
@@ -101,6 +104,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
         messageSteps.createAnswerMessage(checkCaller),
       ],
       'mcp.call': [...findSteps, checkToolOperation, ...operationSteps],
+      'public.file': createFileSteps(files, service?.fileHeaders, checkRate, respond),
       'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
       'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
       'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],

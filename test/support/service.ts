@@ -9,6 +9,7 @@ import { parseSettings } from '../../src/base/config.ts';
 import { createLog, type LineSink } from '../../src/base/log.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
 import { type AppParts, createApp } from '../../src/request/app.ts';
+import { createPublicFiles } from '../../src/request/files/public-files.ts';
 import { write as writeController } from './folder.ts';
 import { moduleUrl } from './own-modules.ts';
 
@@ -54,8 +55,11 @@ export async function startService({
   const log = createLog({ level: 'debug', sink });
   const parsed = parseSettings({ CONTROLLERS_DIR: dir, ...settings }, [], { cores: 1 });
   const groups = createGroups({ dir, log, onService: (state) => app.useService(state) });
+  const { publicDir, publicFallback: fallback, dataDir } = parsed;
+  const fileOptions = { fallback, controllersDir: dir, dataDir, log };
   const app = createApp({
     settings: parsed,
+    files: publicDir === undefined ? undefined : createPublicFiles({ dir: publicDir, ...fileOptions }),
     log,
     requestLog: sink,
     groups,

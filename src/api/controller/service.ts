@@ -136,6 +136,11 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly keyHeader?: string;
   /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Rules for the files of PUBLIC_DIR. `headers` returns headers of the file with a path below the folder, such as
+   * `{ 'Content-Security-Policy': "default-src 'self'" }`, or `Cache-Control` in the place of Gatefold's.
+   */
+  readonly public?: { readonly headers: (path: string) => Readonly<Record<string, string>> };
   /** With `'refuse'`, a file does not load if it has an operation whose request data no type and no schema checks. */
   readonly unchecked?: 'refuse';
   /** Runs when a worker ends, after its controllers have been disposed of. The function may take 5 s at most. */

@@ -28,6 +28,8 @@ export interface ServiceDefinition {
   readonly keyHeader: string | undefined;
   /** The headers of every answer: names and values in turn. */
   readonly headers: readonly string[];
+  /** Returns the headers of a file of PUBLIC_DIR, by its path below the folder. */
+  readonly fileHeaders: NonNullable<ServiceOptions['public']>['headers'] | undefined;
   readonly close: (() => unknown) | undefined;
 }
 
@@ -52,9 +54,14 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   securitySchemes: [isPlainObject, 'an object of OpenAPI security schemes, by name'],
   keyHeader: [isNonEmptyText, "the name of a header, such as 'X-Api-Key'"],
   headers: [isPlainObject, 'an object of header names and values'],
+  public: [isPublic, 'an object { headers: (path) => ({ … }) }'],
   unchecked: [(value) => value === 'refuse', "'refuse'"],
   close: [isPlainFunction, 'a function'],
 };
+
+function isPublic(value: unknown): boolean {
+  return isPlainObject(value) && Object.keys(value).join() === 'headers' && isPlainFunction(value.headers);
+}
 
 export function isServiceProperty(name: string): boolean {
   return Object.hasOwn(PROPERTIES, name);
@@ -88,6 +95,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     securitySchemes: readSchemes(options.securitySchemes ?? {}),
     keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),
     headers: readHeaders(options.headers ?? {}),
+    fileHeaders: options.public?.headers,
     close: options.close,
   });
 }

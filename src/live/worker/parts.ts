@@ -86,6 +86,13 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
     settings.mcp === 'off'
       ? undefined
       : (await import('../../operate/tools/messages.ts')).createToolServer({ groups: allGroups, info, basePath });
+  const { publicDir, publicFallback } = settings;
+  const files =
+    publicDir === undefined
+      ? undefined
+      : (await import('../../request/files/public-files.ts')).createPublicFiles({
+          ...{ dir: publicDir, fallback: publicFallback, controllersDir, dataDir, log },
+        });
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
@@ -97,6 +104,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
       identity,
       docs,
       tools,
+      files,
       observer,
       limiter,
       transport,

@@ -46,6 +46,11 @@ export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Lengt
  */
 const MAX_SETS = 100;
 
+/** Returns the header lines for files that no operation has returned. Pages of other origins may not read them. */
+export function createFileHeaderSet(service: Pick<ServiceHeaders, 'headers'> | undefined): HeaderSet {
+  return createSet({ fixed: NOSNIFF, exposed: null, headers: service?.headers ?? [], preflight: () => NOSNIFF });
+}
+
 /** @param service the service file; undefined when every answer gets the headers of docs/REFERENCE.md */
 export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
   const headers = service?.headers ?? [];

@@ -20,6 +20,8 @@ export class AnswerState {
   isClientFault = false;
   /** True when the head of a streamed answer has been sent. */
   isStreaming = false;
+  /** True when the answer is a file that no operation has returned. Such an answer has no CORS headers. */
+  isPublicFile = false;
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
   /** The streamed answer, from its start on: before its head is sent, and after its end. */

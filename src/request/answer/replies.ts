@@ -4,6 +4,7 @@
 import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { isHttpError, refusal } from '../../base/errors.ts';
+import type { FileContent } from '../../base/files/open-file.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
 import { DESCRIBES_CONTENT } from '../../base/own-headers.ts';
@@ -15,6 +16,7 @@ import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
+import { type Range, readRange } from './range.ts';
 import { requestFacts } from './refusals.ts';
 import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
@@ -31,10 +33,13 @@ export interface ReplyParts {
   readonly run: ExchangeContexts['run'];
 }
 
-type LiveBody = Exclude<AnswerBody, { readonly kind: 'whole' }>;
+type WholeBody = Extract<AnswerBody, { readonly kind: 'whole' }>;
+type LiveBody = Exclude<AnswerBody, { readonly kind: 'whole' | 'file' }>;
 
 export interface Replies {
   answer(exchange: Exchange, value: object): void;
+  /** Sends a file that no operation has returned. */
+  file(exchange: Exchange, answer: Answer): void;
   /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
@@ -64,15 +69,46 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   }
 
   function sendAnswer(exchange: Exchange, answer: Answer): void {
-    const { status, body, contentType } = answer;
     if (exchange.response.destroyed && exchange.answer.capture === undefined) {
-      cancelBody(body);
-      return complete(exchange, status, 0);
+      cancelBody(answer.body);
+      return complete(exchange, answer.status, 0);
     }
     if (clientHasContent(exchange, answer)) {
-      cancelBody(body);
+      cancelBody(answer.body);
       return send(exchange, 304, withoutContentHeaders(answer.headers), '');
     }
+    if (answer.body.kind === 'file') return sendFile(exchange, answer, answer.body.content);
+    sendBody(exchange, answer, answer.body);
+  }
+
+  /** Sends a file whole, or the part that the client has asked for. */
+  function sendFile(exchange: Exchange, answer: Answer, content: FileContent): void {
+    const { status, etag, lastModified } = answer;
+    const { size, bytes } = content;
+    const headers = [...answer.headers];
+    const isWhole = status !== 200 || exchange.verb !== 'GET' || exchange.answer.capture !== undefined;
+    let range: Range | undefined;
+    if (!isWhole) {
+      headers.push('Accept-Ranges', 'bytes');
+      const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
+      try {
+        range = readRange(asked, ifRange, size, { etag, lastModified });
+      } catch (error) {
+        content.close();
+        return fail(exchange, error);
+      }
+    }
+    const { start, end } = range ?? { start: 0, end: size };
+    if (range !== undefined) headers.push('Content-Range', `bytes ${start}-${end - 1}/${size}`);
+    const body: LiveBody | WholeBody =
+      bytes === undefined
+        ? { kind: 'stream', source: content.stream(start, end), length: end - start }
+        : { kind: 'whole', content: range === undefined ? bytes : bytes.subarray(start, end) };
+    sendBody(exchange, { ...answer, status: range === undefined ? status : 206, headers }, body);
+  }
+
+  function sendBody(exchange: Exchange, answer: Omit<Answer, 'body'>, body: LiveBody | WholeBody): void {
+    const { status, contentType } = answer;
     const headers = contentType === undefined ? [...answer.headers] : ['Content-Type', contentType, ...answer.headers];
     const length = contentLength(status, body);
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
@@ -174,6 +210,14 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
 
   return {
     answer,
+    file(exchange, fileAnswer) {
+      try {
+        sendAnswer(exchange, fileAnswer);
+      } catch (error) {
+        cancelBody(fileAnswer.body);
+        fail(exchange, error);
+      }
+    },
     drain() {
       isDraining = true;
       for (const end of endFunctions) end();
@@ -197,7 +241,7 @@ function withoutContentHeaders(headers: readonly string[]): string[] {
 }
 
 /** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */
-function contentLength(status: number, body: AnswerBody): number | undefined {
+function contentLength(status: number, body: WholeBody | LiveBody): number | undefined {
   if (body.kind !== 'whole') return body.kind === 'stream' ? body.length : undefined;
   if (status === 204 || status === 304) return undefined;
   return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
@@ -227,7 +271,8 @@ export function discardResult(value: unknown): void {
 
 /** Cancels the source of a body that is not sent, because the source may hold a file or a database connection. */
 function cancelBody(body: AnswerBody): void {
-  if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
+  if (body.kind === 'file') body.content.close();
+  else if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
   else if (body.kind === 'stream') {
     const { source } = body;
     if ('getReader' in source) source.cancel().catch(() => {});

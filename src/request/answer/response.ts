@@ -12,12 +12,12 @@ import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { endEvent, routeOf } from '../request-event.ts';
-import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import { createFileHeaderSet, createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { endAnswer, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
-import { NEVER_A_BODY } from './result.ts';
+import { type Answer, NEVER_A_BODY } from './result.ts';
 
 export interface RequestObserver {
   /**
@@ -65,6 +65,7 @@ export class Responder {
   readonly #refusals: Refusals;
   readonly #replies: Replies;
   #headerSets = createHeaderSets(undefined);
+  #fileHeaderSet = createFileHeaderSet(undefined);
   #preflightStatus: 200 | 204 = 200;
   #isDraining = false;
 
@@ -122,6 +123,12 @@ export class Responder {
       this.#sendText(exchange, status, JSON.stringify(body), this.#headerSetOf(exchange).uncached);
   }
 
+  /** Sends a file that no operation has returned. */
+  file(exchange: Exchange, answer: Answer): void {
+    exchange.answer.isPublicFile = true;
+    this.#replies.file(exchange, answer);
+  }
+
   preflight(exchange: Exchange): void {
     const requested = exchange.request.headers['access-control-request-headers'];
     const headers = this.#headerSetOf(exchange).preflight(requested);
@@ -165,6 +172,7 @@ export class Responder {
   /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
     this.#headerSets = createHeaderSets(service);
+    this.#fileHeaderSet = createFileHeaderSet(service);
     this.#preflightStatus = service?.cors?.preflightStatus ?? 200;
     this.#refusals.useFormat(service?.formatError);
   }
@@ -225,6 +233,7 @@ export class Responder {
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {
+    if (exchange.answer.isPublicFile) return this.#fileHeaderSet;
     return this.#headerSets(exchange.head.origin, exchange.request);
   }
 

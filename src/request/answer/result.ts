@@ -4,6 +4,8 @@
 import { type EventStream, isEventStream } from '../../api/controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
+import { isFileBody } from '../../base/files/file-body.ts';
+import type { FileContent } from '../../base/files/open-file.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { isBetween, isReplyStatus } from '../../base/values.ts';
 import type { ByteSource } from './byte-stream.ts';
@@ -15,6 +17,8 @@ export type AnswerBody =
   | { readonly kind: 'whole'; readonly content: string | Uint8Array }
   /** `length` is in bytes; undefined when it is not known before the end of the stream. */
   | { readonly kind: 'stream'; readonly source: ByteSource; readonly length: number | undefined }
+  /** replies.ts makes it one of the others: the whole file, or a part of it. */
+  | { readonly kind: 'file'; readonly content: FileContent }
   | { readonly kind: 'events'; readonly events: EventStream };
 
 export interface Answer extends Validators {
@@ -122,6 +126,7 @@ function encodeHeader(name: string, value: unknown): string {
 }
 
 function convertBody(value: unknown): { readonly body: AnswerBody; readonly type: string | undefined } {
+  if (isFileBody(value)) return { body: { kind: 'file', content: value.content }, type: value.type };
   if (typeof value === 'object' && value !== null && !isJson(value)) {
     if (value instanceof Uint8Array)
       return { body: { kind: 'whole', content: refuseTransferred(value) }, type: OCTETS };

@@ -1,0 +1,27 @@
+// Which folder may be PUBLIC_DIR. Everybody can read what is in it, so it must not hold code, keys, or a project.
+import { existsSync, realpathSync } from 'node:fs';
+import { join, sep } from 'node:path';
+
+/** @returns why the folder may not be served; undefined when it may, or when there is no such folder yet */
+export function whyNotPublic(dir: string, folders: Readonly<Record<string, string>>): string | undefined {
+  const path = realPathOf(dir);
+  for (const [name, folder] of Object.entries(folders)) {
+    const other = realPathOf(folder);
+    if (isIn(other, path) || isIn(path, other)) return `it is ${name}, or one of the two is in the other`;
+  }
+  if (existsSync(join(path, 'package.json')))
+    return 'it has a package.json, so it is a project: name the folder of its build';
+  return undefined;
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
+}
+
+function isIn(path: string, folder: string): boolean {
+  return `${path}${sep}`.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}

@@ -1,0 +1,205 @@
+// Finds the file of PUBLIC_DIR that a path outside of BASE_PATH names, and the answer with it. Every answer is fresh: of
+// a small file, the content is kept in memory, and its state is compared at each request.
+import type { IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+import { refusal } from '../../base/errors.ts';
+import { entityTagOf, modifiedTimeOf } from '../../base/files/file-body.ts';
+import { isCompressible, mediaTypeOf } from '../../base/files/media-types.ts';
+import {
+  type FileContent,
+  type FileState,
+  isSameState,
+  openFile,
+  stateOf,
+  wholeContent,
+} from '../../base/files/open-file.ts';
+import { whyNotPublic } from '../../base/files/public-dir.ts';
+import { isServable } from '../../base/files/servable.ts';
+import type { Log } from '../../base/log.ts';
+import type { ServiceDefinition } from '../../callers/access/definition.ts';
+import type { Answer } from '../answer/result.ts';
+import type { TargetPath } from '../target.ts';
+import { codingsFor } from './codings.ts';
+import { createReleases } from './releases.ts';
+
+type FileHeaders = NonNullable<ServiceDefinition['fileHeaders']>;
+
+export interface FileRequest {
+  readonly verb: string;
+  readonly path: TargetPath;
+  readonly queryText: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Returns header fields of the service file for the file with a path below the folder. */
+  readonly headersOf?: FileHeaders | undefined;
+}
+
+export interface PublicFiles {
+  /**
+   * Returns the answer with the file that a path names, or a redirect to its one address; undefined when there is none.
+   *
+   * @throws HttpError METHOD_NOT_ALLOWED
+   */
+  find(request: FileRequest): Answer | undefined;
+  /** Returns the page for a path that the front end routes, or the page for a path that names nothing. */
+  findPage(request: FileRequest): Answer | undefined;
+}
+
+export interface PublicFilesOptions {
+  readonly dir: string;
+  /** The name of the page for paths that the front end routes; undefined when there is none. */
+  readonly fallback: string | undefined;
+  readonly controllersDir: string;
+  readonly dataDir: string;
+  readonly log: Log;
+}
+
+/** Bytes of all small files in memory. */
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+const INDEX = 'index.html';
+const NOT_FOUND_PAGE = '404.html';
+
+interface Found {
+  readonly root: string;
+  /** The path below the root. */
+  readonly name: string;
+  readonly state: FileState;
+}
+
+export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
+  const { dir, fallback, controllersDir, dataDir, log } = options;
+  const whyNot = (path: string) => whyNotPublic(path, { CONTROLLERS_DIR: controllersDir, DATA_DIR: dataDir });
+  const releases = createReleases(dir, dataDir, whyNot, log);
+  /** By path. The least recently used is the first. */
+  const kept = new Map<string, FileContent>();
+  let keptBytes = 0;
+
+  function open({ root, name, state }: Found): FileContent | undefined {
+    const path = join(root, name);
+    const known = kept.get(path);
+    if (known !== undefined) {
+      kept.delete(path);
+      if (isSameState(state, known.state)) {
+        kept.set(path, known);
+        return known;
+      }
+      keptBytes -= known.size;
+    }
+    const content = openFile(root, name);
+    if (content?.bytes !== undefined) keep(path, wholeContent(content.state, content.bytes));
+    return content;
+  }
+
+  function keep(path: string, content: FileContent): void {
+    kept.set(path, content);
+    keptBytes += content.size;
+    for (const [oldest, { size }] of kept) {
+      if (keptBytes <= MAX_KEPT_BYTES) return;
+      kept.delete(oldest);
+      keptBytes -= size;
+    }
+  }
+
+  /** Returns the file that a path names, or the address that it should have. */
+  function locate(
+    root: string,
+    { segments, endsInSlash }: TargetPath,
+  ): Found | { readonly address: string } | undefined {
+    const name = segments.join('/');
+    if (segments.length === 0) return fileAt(root, INDEX);
+    const address = `/${segments.map(encodeURIComponent).join('/')}`;
+    const names = segments.at(-1)?.includes('.') ? [name, `${name}.html`] : [`${name}.html`, name];
+    const file = fileAt(root, ...names);
+    if (file !== undefined && !endsInSlash) return file;
+    const index = fileAt(root, `${name}/${INDEX}`);
+    if (index !== undefined) return endsInSlash ? index : { address: `${address}/` };
+    return file === undefined ? undefined : { address };
+  }
+
+  function find(request: FileRequest): Answer | undefined {
+    const { path, verb, queryText } = request;
+    if (!isServable(path.segments)) return undefined;
+    for (const root of releases.rootsFor(path.segments)) {
+      const found = locate(root, path);
+      if (found === undefined) continue;
+      if (verb !== 'GET' && verb !== 'HEAD')
+        throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
+      if ('address' in found) return redirect(found.address + (queryText === '' ? '' : `?${queryText}`));
+      const answer = answerWith(found, request);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  function answerWith(found: Found, { headers, headersOf }: FileRequest): Answer | undefined {
+    const type = mediaTypeOf(found.name);
+    const cacheControl = releases.isImmutable(found.root, found.name) ? IMMUTABLE : 'no-cache';
+    const lines = linesOf({ 'Cache-Control': cacheControl, ...headersOf?.(found.name) });
+    if (isCompressible(type)) {
+      lines.push('Vary', 'Accept-Encoding');
+      // A part of a file is a part of the file itself, and not of a compressed one.
+      const codings = headers.range === undefined ? codingsFor(headers['accept-encoding']) : [];
+      for (const { coding, extension } of codings) {
+        const compressed = fileAt(found.root, found.name + extension);
+        // A compressed file that is older than the file is that of an earlier build.
+        if (compressed === undefined || compressed.state.mtimeNs < found.state.mtimeNs) continue;
+        const content = open(compressed);
+        if (content !== undefined) return answerOf(content, type, ['Content-Encoding', coding, ...lines], coding);
+      }
+    }
+    const content = open(found);
+    return content && answerOf(content, type, lines);
+  }
+
+  function findPage(request: FileRequest): Answer | undefined {
+    const {
+      path: { segments, endsInSlash },
+      verb,
+      headers,
+    } = request;
+    if (verb !== 'GET' && verb !== 'HEAD') return undefined;
+    const root = releases.current();
+    if (root === undefined) return undefined;
+    const takesPage = /(?:^|[,\s])text\/html\b/i.test(headers.accept ?? '');
+    if (fallback !== undefined && takesPage && !(segments.at(-1)?.includes('.') && !endsInSlash)) {
+      const page = fileAt(root, fallback);
+      if (page !== undefined) return answerWith(page, request);
+    }
+    const page = fileAt(root, NOT_FOUND_PAGE);
+    const content = page && open(page);
+    if (content === undefined) return undefined;
+    const body = { kind: 'file', content } as const;
+    return { ...NO_LINES, status: 404, contentType: mediaTypeOf(NOT_FOUND_PAGE), body };
+  }
+
+  return { find, findPage };
+}
+
+/** Returns the first of the names that is the name of a file. */
+function fileAt(root: string, ...names: readonly string[]): Found | undefined {
+  for (const name of names) {
+    const state = stateOf(join(root, name));
+    if (state?.isFile() === true) return { root, name, state };
+  }
+  return undefined;
+}
+
+const NO_LINES = { headers: [], droppedHeaders: [], etag: undefined, lastModified: undefined };
+
+function linesOf(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).flat();
+}
+
+function redirect(address: string): Answer {
+  const body = { kind: 'whole', content: '' } as const;
+  return { ...NO_LINES, status: 308, contentType: undefined, headers: ['Location', address], body };
+}
+
+function answerOf(content: FileContent, contentType: string, lines: readonly string[], coding?: string): Answer {
+  const [etag, lastModified] = [entityTagOf(content, coding), modifiedTimeOf(content)];
+  return {
+    ...{ status: 200, contentType, etag, lastModified, droppedHeaders: [] },
+    headers: ['ETag', etag, 'Last-Modified', lastModified, ...lines],
+    body: { kind: 'file', content },
+  };
+}

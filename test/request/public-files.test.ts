@@ -1,0 +1,463 @@
+// PUBLIC_DIR over a socket: which file a path names, which paths name none, and what an answer has.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { parseSettings, SettingsError } from '../../src/base/config.ts';
+import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
+
+interface Site {
+  readonly service: Service;
+  /** The folder that holds the public folder, `public`. */
+  readonly root: string;
+  put(name: string, content?: string | Buffer): string;
+  get(path: string, headers?: Readonly<Record<string, string>>, verb?: string): Promise<Response>;
+}
+
+interface SiteOptions {
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly controllers?: Readonly<Record<string, string>>;
+  readonly expectedErrors?: readonly string[];
+}
+
+async function startSite(test: TestContext, files: readonly string[], options: SiteOptions = {}): Promise<Site> {
+  const root = mkdtempSync(join(tmpdir(), 'gatefold-public-'));
+  test.after(() => rmSync(root, { recursive: true, force: true }));
+  const put: Site['put'] = (name, content = `content of ${name}`) => {
+    const path = join(root, 'public', name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, content);
+    return path;
+  };
+  for (const name of files) put(name);
+  mkdirSync(join(root, 'data'));
+  const { controllers = { 'OrderController.mjs': 'export default { GET() { return { order: 1 } } }' } } = options;
+  const service = await startService({
+    controllers,
+    settings: { PUBLIC_DIR: join(root, 'public'), DATA_DIR: join(root, 'data'), ...options.settings },
+    expectedErrors: options.expectedErrors ?? [],
+  });
+  test.after(() => service.close());
+  const get: Site['get'] = (path, headers = {}, verb = 'GET') =>
+    fetch(service.url + path, { headers, method: verb, redirect: 'manual' });
+  return { service, root, put, get };
+}
+
+describe('a path outside of BASE_PATH', () => {
+  it('names a file, a page without its extension, or the index of a folder; each has one address', async (test) => {
+    const { get } = await startSite(test, [
+      ...['index.html', 'about.html', 'docs/index.html', 'docs/deep/page.html', 'app.js', 'LICENSE', 'a b.txt'],
+      ...['both.html', 'both/index.html', '.well-known/security.txt', 'ä.txt', 'x.y/index.html', 'v1.0.html'],
+    ]);
+    const rows: [path: string, status: number, result: string][] = [
+      ['/', 200, 'index.html'],
+      ['/index.html', 200, 'index.html'],
+      ['/?a=1', 200, 'index.html'],
+      ['/about', 200, 'about.html'],
+      ['/about.html', 200, 'about.html'],
+      ['/about/', 308, '/about'],
+      ['/docs', 308, '/docs/'],
+      ['/docs?a=%2F&b', 308, '/docs/?a=%2F&b'],
+      ['/docs/', 200, 'docs/index.html'],
+      ['/docs/deep/page', 200, 'docs/deep/page.html'],
+      ['/docs/deep', 404, ''],
+      ['/app.js', 200, 'app.js'],
+      ['/app', 404, ''],
+      ['/LICENSE', 200, 'LICENSE'],
+      ['/a%20b.txt', 200, 'a b.txt'],
+      ['/%C3%A4.txt', 200, 'ä.txt'],
+      ['/both', 200, 'both.html'],
+      ['/both/', 200, 'both/index.html'],
+      ['/x.y', 308, '/x.y/'],
+      ['/v1.0', 200, 'v1.0.html'],
+      ['/.well-known/security.txt', 200, '.well-known/security.txt'],
+      ['//about/', 308, '/about'],
+      ['/API/order', 404, ''],
+      ['/none', 404, ''],
+    ];
+    for (const [path, status, result] of rows) {
+      const answer = await get(path);
+      assert.equal(answer.status, status, path);
+      if (status === 200) assert.equal(await answer.text(), `content of ${result}`, path);
+      else if (status === 308) assert.equal(answer.headers.get('location'), result, path);
+      else assert.equal(((await answer.json()) as { error_code: string }).error_code, 'FILE_NOT_FOUND', path);
+    }
+    assert.deepEqual(await (await get('/api/order')).json(), { order: 1 });
+  });
+
+  it('never leads out of the folder, to a hidden file, or to anything that is no file', async (test) => {
+    const site = await startSite(test, [
+      'index.html',
+      '.env',
+      '.git/config',
+      '.vite/manifest.json',
+      'a/.hidden',
+      'aux.txt',
+    ]);
+    const { put, root, service } = site;
+    writeFileSync(join(root, 'secret.txt'), 'secret');
+    mkdirSync(join(root, 'public-too'));
+    writeFileSync(join(root, 'public-too/secret.txt'), 'secret');
+    const link = (target: string, name: string) => symlinkSync(target, join(root, 'public', name));
+    link('../secret.txt', 'out.txt');
+    link('..', 'up');
+    link('../public-too', 'beside');
+    link('.env', 'env.txt');
+    link('loop', 'loop');
+    link('/etc/hostname', 'host.txt');
+    link('index.html', 'good.txt');
+    execFileSync('mkfifo', [join(root, 'public', 'pipe')]);
+    put('sub/x.txt');
+    const paths = [
+      ...['/../secret.txt', '/..%2Fsecret.txt', '/%2e%2e/secret.txt', '/%2e%2e%2fsecret.txt', '/sub/../../secret.txt'],
+      ...['/..%5Csecret.txt', '/..\\secret.txt', '/%252e%252e/secret.txt', '/....//secret.txt', '/.%2e/secret.txt'],
+      ...['/index.html%00.txt', '/index.html/', '/index.html/x', '/sub/./x.txt', '/sub%2Fx.txt', '/C:/x', '/x::$DATA'],
+      ...['/.env', '/.git/config', '/.vite/manifest.json', '/a/.hidden', '/%2eenv', '/sub/..', '/.', '/..'],
+      ...['/out.txt', '/up/secret.txt', '/beside/secret.txt', '/env.txt', '/loop', '/host.txt', '/pipe', '/aux.txt'],
+      ...['/NUL', '/con.html', `/${'a'.repeat(300)}`, `/${'a/'.repeat(3000)}`, '/etc/passwd', '//etc/passwd'],
+    ];
+    for (const path of paths) {
+      const { status, body } = parseRaw(
+        await service.raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`, 9),
+      );
+      assert.ok(status === 404 || status === 400 || (status === 308 && path === '/index.html/'), `${path}: ${status}`);
+      assert.doesNotMatch(body, /content of|secret/, path);
+    }
+    assert.equal(await (await site.get('/good.txt')).text(), 'content of index.html');
+  });
+
+  it('takes GET and HEAD where there is a file', async (test) => {
+    const { get, service } = await startSite(test, ['app.js']);
+    const head = await get('/app.js', {}, 'HEAD');
+    assert.deepEqual([head.status, head.headers.get('content-length'), await head.text()], [200, '17', '']);
+    for (const verb of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const { status, headers } = await get('/app.js', {}, verb);
+      assert.deepEqual([verb, status, headers.get('allow')], [verb, 405, 'GET, HEAD']);
+      assert.equal((await get('/none', {}, verb)).status, 404, verb);
+    }
+    assert.ok(!service.lines.some(({ level }) => level === 'error'));
+  });
+
+  it('counts for RATE_LIMIT when it names nothing', async (test) => {
+    const { get } = await startSite(test, ['app.js'], { settings: { RATE_LIMIT: '3/h' } });
+    for (let count = 0; count < 9; count++) assert.equal((await get('/app.js')).status, 200);
+    for (const status of [404, 404, 404, 429]) assert.equal((await get('/none')).status, status);
+    assert.equal((await get('/app.js')).status, 200);
+  });
+
+  it('gets a page of the folder when it names nothing', async (test) => {
+    const { get, put } = await startSite(test, ['index.html', '404.html'], {
+      settings: { PUBLIC_FALLBACK: 'index.html' },
+    });
+    const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+    const rows: [path: string, headers: Record<string, string>, status: number, content: string][] = [
+      ['/tasks/7', html, 200, 'content of index.html'],
+      ['/tasks/', html, 200, 'content of index.html'],
+      ['/missing.js', html, 404, 'content of 404.html'],
+      ['/tasks/7', { accept: 'application/json' }, 404, 'content of 404.html'],
+          ];
+    for (const [path, headers, status, content] of rows) {
+      const answer = await get(path, headers);
+      assert.deepEqual([path, answer.status, await answer.text()], [path, status, content]);
+      assert.equal(answer.headers.get('content-type'), 'text/html; charset=utf-8');
+      assert.equal(answer.headers.get('cache-control'), status === 200 ? 'no-cache' : null, path);
+    }
+    put('tasks/7.html');
+    assert.equal(await (await get('/tasks/7', html)).text(), 'content of tasks/7.html');
+    assert.equal((await get('/api/none', html)).status, 404);
+  });
+});
+
+describe('the answer with a file', () => {
+  it('has a type, validators and no CORS headers; a client that has the file gets 304', async (test) => {
+    const { get } = await startSite(test, ['app.js', 'x.wasm', 'x.unknown', 'pic.PNG', 'a.svg']);
+    const types = [
+      ['app.js', 'text/javascript; charset=utf-8'],
+      ['x.wasm', 'application/wasm'],
+      ['x.unknown', 'application/octet-stream'],
+      ['pic.PNG', 'image/png'],
+      ['a.svg', 'image/svg+xml'],
+    ];
+    for (const [name, type] of types) assert.equal((await get(`/${name}`)).headers.get('content-type'), type, name);
+    const { headers } = await get('/app.js', { origin: 'https://evil.example' });
+    const fields = Object.fromEntries(headers);
+    const { etag = '', 'last-modified': modified = '' } = fields;
+    assert.match(etag, /^"[0-9a-z-]+"$/);
+    assert.equal(fields['x-content-type-options'], 'nosniff');
+    assert.deepEqual(
+      Object.keys(fields).filter((name) => name.startsWith('access-control')),
+      [],
+    );
+    for (const condition of [
+      { 'if-none-match': etag },
+      { 'if-none-match': `"x", W/${etag}` },
+      { 'if-modified-since': modified },
+    ]) {
+      const answer = await get('/app.js', condition);
+      assert.deepEqual([answer.status, await answer.text(), answer.headers.get('etag')], [304, '', etag]);
+    }
+    assert.equal((await get('/app.js', { 'if-none-match': '"other"', 'if-modified-since': modified })).status, 200);
+  });
+
+  const LARGE = Array.from({ length: 40_000 }, (_, index) => index.toString(36).padStart(5)).join('');
+  for (const [kind, content] of [
+    ['small', '0123456789'],
+    ['large', LARGE],
+  ] as const)
+    it(`is the part of a ${kind} file that the client asks for`, async (test) => {
+      const { get, put } = await startSite(test, []);
+      put('file.bin', content);
+      const { headers } = await get('/file.bin');
+      const [etag, modified] = [headers.get('etag') as string, headers.get('last-modified') as string];
+      const { length } = content;
+      const part = (start: number, end: number) => [
+        206,
+        content.slice(start, end),
+        `bytes ${start}-${end - 1}/${length}`,
+      ];
+      const whole = [200, content, null];
+      const none = [416, undefined, `bytes */${length}`];
+      const rows: [headers: Record<string, string>, expected: unknown[]][] = [
+        [{}, whole],
+        [{ range: 'bytes=0-3' }, part(0, 4)],
+        [{ range: 'Bytes=2-' }, part(2, length)],
+        [{ range: 'bytes=-3' }, part(length - 3, length)],
+        [{ range: `bytes=-${length + 5}` }, part(0, length)],
+        [{ range: `bytes=4-${length + 9}` }, part(4, length)],
+        [{ range: 'bytes=0-0' }, part(0, 1)],
+        [{ range: `bytes=${length}-` }, none],
+        [{ range: 'bytes=-0' }, none],
+        [{ range: 'bytes=3-1' }, whole],
+        [{ range: 'bytes=-' }, whole],
+        [{ range: 'bytes=0-1,4-5' }, whole],
+        [{ range: 'lines=0-1' }, whole],
+        [{ range: 'bytes=a-b' }, whole],
+        [{ range: 'bytes=0-3', 'if-range': etag }, part(0, 4)],
+        [{ range: 'bytes=0-3', 'if-range': modified }, part(0, 4)],
+        [{ range: 'bytes=0-3', 'if-range': `W/${etag}` }, whole],
+        [{ range: 'bytes=0-3', 'if-range': '"other"' }, whole],
+        [{ range: 'bytes=0-3', 'if-none-match': etag }, [304, '', null]],
+      ];
+      for (const [sent, [status, text, contentRange]] of rows) {
+        const answer = await get('/file.bin', sent);
+        const body = await answer.text();
+        const name = JSON.stringify(sent);
+        assert.deepEqual([answer.status, answer.headers.get('content-range')], [status, contentRange], name);
+        if (text !== undefined) assert.ok(body === text, `${name}: ${body.slice(0, 40)}`);
+        if (text !== undefined && status !== 304)
+          assert.equal(answer.headers.get('content-length'), `${body.length}`, name);
+      }
+      const head = await get('/file.bin', { range: 'bytes=0-3' }, 'HEAD');
+      assert.deepEqual([head.status, head.headers.get('content-length')], [200, `${length}`]);
+    });
+
+  it('is a compressed neighbour where the client takes it and it is not older than the file', async (test) => {
+    const { get, put } = await startSite(test, ['app.js', 'app.js.br', 'app.js.gz', 'pic.png', 'pic.png.gz']);
+    const coding = async (acceptEncoding: string | undefined, path = '/app.js') => {
+      const { headers } = await get(path, { 'accept-encoding': acceptEncoding ?? 'identity' });
+      return headers.get('content-encoding');
+    };
+    const rows: [acceptEncoding: string | undefined, expected: string | null][] = [
+      ['gzip, deflate, br, zstd', 'br'],
+      ['gzip', 'gzip'],
+      ['br;q=0.1, gzip', 'gzip'],
+      ['br;q=0, gzip;q=0', null],
+      ['*', 'br'],
+      ['*, br;q=0', 'gzip'],
+      ['zstd', null],
+      [undefined, null],
+    ];
+    for (const [sent, expected] of rows) {
+      // fetch inflates the body, and these bodies are not compressed, so only the head is read.
+      assert.equal(await coding(sent), expected, String(sent));
+    }
+    assert.equal(await coding('gzip', '/pic.png'), null);
+    const tags = new Set<string | null>();
+    for (const sent of ['br', 'gzip', 'identity']) {
+      const { headers } = await get('/app.js', { 'accept-encoding': sent });
+      assert.equal(headers.get('vary'), 'Accept-Encoding');
+      assert.equal(headers.get('content-type'), 'text/javascript; charset=utf-8');
+      tags.add(headers.get('etag'));
+    }
+    assert.equal(tags.size, 3, 'each coding has an entity tag of its own');
+    const old = new Date(Date.now() - 10_000);
+    utimesSync(put('app.js.br'), old, old);
+    assert.equal(await coding('br, gzip'), 'gzip');
+  });
+
+  it('is fresh after each change, also of a kept file', async (test) => {
+    const { get, put, root } = await startSite(test, ['app.js']);
+    const text = async () => {
+      const answer = await get('/app.js');
+      return answer.status === 200 ? answer.text() : answer.status;
+    };
+    assert.equal(await text(), 'content of app.js');
+    for (let round = 0; round < 20; round++) {
+      put('app.js', `round ${round % 10}`);
+      assert.equal(await text(), `round ${round % 10}`);
+    }
+    const path = join(root, 'public/app.js');
+    rmSync(path);
+    assert.equal(await text(), 404);
+    writeFileSync(`${path}.next`, 'moved');
+    renameSync(`${path}.next`, path);
+    assert.equal(await text(), 'moved');
+    rmSync(path);
+    symlinkSync('../data/x', path);
+    writeFileSync(join(root, 'data/x'), 'outside');
+    assert.equal(await text(), 404);
+  });
+
+  it('is cut when the file changes while it is sent', async (test) => {
+    const { put, service } = await startSite(test, [], { expectedErrors: ['stream-failed'] });
+    const path = put('large.bin', Buffer.alloc(30_000_000, 'a'));
+    const socket = connect(service.port, '127.0.0.1');
+    test.after(() => socket.destroy());
+    socket.write('GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n');
+    await new Promise((resolve) => socket.once('data', resolve));
+    socket.pause();
+    appendFileSync(path, 'b');
+    let bytes = 0;
+    socket.on('data', (piece) => {
+      bytes += piece.length;
+    });
+    socket.on('error', () => {});
+    await new Promise((resolve) => socket.once('close', resolve));
+    assert.ok(bytes <= 30_000_000 + 1000);
+    const line = service.lines.find(({ event }) => event === 'stream-failed');
+    assert.match(String(line?.error), /the file changed while it was sent/);
+  });
+
+  it('may be kept for ever if the manifest of the build lists the file', async (test) => {
+    const { get, put } = await startSite(test, [
+      'index.html',
+      'assets/app-1a2b.js',
+      'assets/app-1a2b.css',
+      'assets/x.js',
+    ]);
+    const entry = { file: 'assets/app-1a2b.js', css: ['assets/app-1a2b.css'], isEntry: true };
+    const cacheControl = async (path: string) => (await get(path)).headers.get('cache-control');
+    assert.equal(await cacheControl('/assets/app-1a2b.js'), 'no-cache');
+    put('.vite/manifest.json', JSON.stringify({ 'index.html': entry }));
+    const immutable = 'public, max-age=31536000, immutable';
+    const rows = [
+      ['/assets/app-1a2b.js', immutable],
+      ['/assets/app-1a2b.css', immutable],
+      ['/assets/x.js', 'no-cache'],
+      ['/', 'no-cache'],
+    ] as const;
+    for (const [path, expected] of rows) assert.equal(await cacheControl(path), expected, path);
+    put('.vite/manifest.json', '{"broken"');
+    assert.equal(await cacheControl('/assets/app-1a2b.js'), 'no-cache');
+  });
+
+  it('comes from the release before, after the folder was swapped, if that build lists the file', async (test) => {
+    const { root, service, get } = await startSite(test, []);
+    const release = (name: string, hash: string) => {
+      const folder = join(root, name);
+      mkdirSync(join(folder, '.vite'), { recursive: true });
+      mkdirSync(join(folder, 'assets'));
+      writeFileSync(join(folder, 'index.html'), `page ${hash}`);
+      writeFileSync(join(folder, `assets/app-${hash}.js`), `script ${hash}`);
+      writeFileSync(join(folder, '.vite/manifest.json'), JSON.stringify({ x: { file: `assets/app-${hash}.js` } }));
+      symlinkSync(name, join(root, 'next'));
+      renameSync(join(root, 'next'), join(root, 'public'));
+    };
+    const text = async (path: string) => {
+      const answer = await get(path);
+      return answer.status === 200 ? answer.text() : answer.status;
+    };
+    release('one', '1');
+    assert.deepEqual([await text('/'), await text('/assets/app-1.js')], ['page 1', 'script 1']);
+    release('two', '2');
+    assert.deepEqual([await text('/'), await text('/assets/app-2.js')], ['page 2', 'script 2']);
+    assert.equal(await text('/assets/app-1.js'), 'script 1');
+    rmSync(join(root, 'two/index.html'));
+    assert.equal(await text('/index.html'), 404, 'a page is never that of an earlier release');
+    // Another process knows the release before, too.
+    const again = await startService({
+      controllers: {},
+      settings: { PUBLIC_DIR: join(root, 'public'), DATA_DIR: join(root, 'data') },
+    });
+    test.after(() => again.close());
+    assert.equal((await fetch(`${again.url}/assets/app-1.js`)).status, 200);
+    release('three', '3');
+    assert.deepEqual([await text('/assets/app-2.js'), await text('/assets/app-1.js')], ['script 2', 404]);
+    assert.equal(service.lines.filter(({ level }) => level === 'error').length, 0);
+  });
+
+  it('has the headers of the service file', async (test) => {
+    const site = await startSite(test, ['index.html', 'app.js'], {
+      controllers: {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';
+export default defineService({
+  headers: { 'X-All': 'yes' },
+  public: { headers: (path) => path.endsWith('.html') ? { 'Content-Security-Policy': "default-src 'self'" } : { 'Cache-Control': 'max-age=60' } },
+});`,
+      },
+    });
+    const fieldsOf = async (path: string) => {
+      const { headers } = await site.get(path);
+      return ['x-all', 'content-security-policy', 'cache-control'].map((name) => headers.get(name));
+    };
+    assert.deepEqual(await fieldsOf('/'), ['yes', "default-src 'self'", 'no-cache']);
+    assert.deepEqual(await fieldsOf('/app.js'), ['yes', null, 'max-age=60']);
+  });
+});
+
+describe('PUBLIC_DIR', () => {
+  it('is refused where it would serve code, keys or a project', (test) => {
+    const root = mkdtempSync(join(tmpdir(), 'gatefold-public-'));
+    test.after(() => rmSync(root, { recursive: true, force: true }));
+    for (const folder of ['data', 'controllers/web', 'public', 'project'])
+      mkdirSync(join(root, folder), { recursive: true });
+    writeFileSync(join(root, 'project/package.json'), '{}');
+    symlinkSync('data', join(root, 'link'));
+    const parse = (dir: string, more: Record<string, string> = {}) =>
+      parseSettings(
+        {
+          CONTROLLERS_DIR: join(root, 'controllers'),
+          DATA_DIR: join(root, 'data'),
+          PUBLIC_DIR: join(root, dir),
+          ...more,
+        },
+        [],
+        { cores: 1 },
+      );
+    assert.equal(parse('public').publicDir, join(root, 'public'));
+    assert.equal(parse('none').publicDir, join(root, 'none'));
+    for (const dir of ['data', 'data/x', 'controllers', 'controllers/web', '.', '..', 'link', 'project'])
+      assert.throws(() => parse(dir), SettingsError, dir);
+    for (const name of ['../x', '.env', '/x', 'a//b', ''])
+      if (name !== '') assert.throws(() => parse('public', { PUBLIC_FALLBACK: name }), SettingsError, name);
+    assert.throws(
+      () => parseSettings({ PUBLIC_FALLBACK: 'index.html' }, [], { cores: 1 }),
+      /PUBLIC_FALLBACK: PUBLIC_DIR needs to name its folder/,
+    );
+  });
+
+  it('serves nothing while it leads to such a folder', async (test) => {
+    const { get, root } = await startSite(test, [], { expectedErrors: ['public-dir-refused'] });
+    mkdirSync(join(root, 'project'));
+    for (const name of ['package.json', 'index.html']) writeFileSync(join(root, 'project', name), '{}');
+    symlinkSync('project', join(root, 'public'));
+    assert.equal((await get('/')).status, 404);
+    mkdirSync(join(root, 'build'));
+    writeFileSync(join(root, 'build/index.html'), 'built');
+    symlinkSync('build', join(root, 'next'));
+    renameSync(join(root, 'next'), join(root, 'public'));
+    assert.equal(await (await get('/')).text(), 'built');
+  });
+});

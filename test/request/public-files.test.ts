@@ -183,7 +183,7 @@ describe('a path outside of BASE_PATH', () => {
 describe('the answer with a file', () => {
   it('has a type, validators and no CORS headers; a client that has the file gets 304', async (test) => {
     const { get } = await startSite(test, ['app.js', 'x.wasm', 'x.unknown', 'pic.PNG', 'a.svg']);
-    const types = [
+    const types: [string, string][] = [
       ['app.js', 'text/javascript; charset=utf-8'],
       ['x.wasm', 'application/wasm'],
       ['x.unknown', 'application/octet-stream'],
@@ -334,6 +334,7 @@ describe('the answer with a file', () => {
       bytes += piece.length;
     });
     socket.on('error', () => {});
+    socket.resume();
     await new Promise((resolve) => socket.once('close', resolve));
     assert.ok(bytes <= 30_000_000 + 1000);
     const line = service.lines.find(({ event }) => event === 'stream-failed');

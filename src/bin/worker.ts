@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import { getHeapStatistics } from 'node:v8';
 import { maxConnections, maxDescriptor } from '../base/descriptors.ts';
+import { asksForInspector, watchInspector } from '../base/inspector.ts';
 import type { Log } from '../base/log.ts';
 import { keepTickShape } from '../base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
@@ -29,6 +30,7 @@ const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
+  if (settings.development || asksForInspector([...process.execArgv, ...process.argv])) await watchInspector();
   let app: App | undefined;
   const noteHeap = () => {
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();

@@ -99,6 +99,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
       state: 'standby',
       generation: 0,
       isFaulty: false,
+      isInspected: false,
       loadingFile: undefined,
       stepAge: 0,
       sent: [],
@@ -114,6 +115,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
         if (outcome === 'listening') worker.state = 'serving';
         return outcome;
       },
+      inspect: async () => undefined,
       importGroup: (group) => made.importGroup(worker, group),
       drain: () => leave('drain'),
       quit: () => leave('quit'),

@@ -18,7 +18,8 @@ import { describeService, type SupervisorStatus } from './status.ts';
 import { closeInspectors, type Service, type StepResult, sendSecureState } from './step-parts.ts';
 import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
-import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
+import type { Death, WorkerEvents } from './workers/worker-events.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,

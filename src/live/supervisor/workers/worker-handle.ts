@@ -5,17 +5,14 @@ import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { asksForInspector, type InspectorAddress } from '../../../base/inspector.ts';
 import type { BoundSocket } from '../../../base/node-internals.ts';
-import type { Heap, LastRequest, WorkerNote } from '../../../base/worker-note.ts';
-import type { Spending } from '../../../callers/rates/rate-limiter.ts';
+import type { Heap, WorkerNote } from '../../../base/worker-note.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
 import { parseFileName } from '../../load/naming.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { describeBlock, describeEnd } from './worker-end.ts';
+import type { ListenOutcome, WorkerEvents, WorkerState } from './worker-events.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
-
-/** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
-export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 export interface FileSelection {
   /** The file names of the controllers in the folder. */
@@ -32,41 +29,6 @@ export type LoadOutcome =
    * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing.
    */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
-
-export type ListenOutcome = 'listening' | { readonly code: string };
-
-export interface Death {
-  readonly reason: string;
-  /**
-   * The state of the worker before its end. A worker that closed its channel while it served, and then ended before
-   * `disconnected` was called, counts as `serving`.
-   */
-  readonly lastState: WorkerState;
-  /** Controller files that the worker was importing while it served, one for each new group. */
-  readonly importing: readonly string[];
-  /** The last operation that the worker began; undefined when it began none, or with LAST_REQUEST=off. */
-  readonly lastRequest?: LastRequest | undefined;
-}
-
-export interface WorkerEvents {
-  /** The worker closed its channel without an order. So the worker drains, and another one must replace it. */
-  disconnected(worker: WorkerHandle): void;
-  /** The worker ended without an order, ended with an error while it drained, or was killed. */
-  died(worker: WorkerHandle, death: Death): void;
-  /** The worker is gone, for any reason. This event comes last. */
-  gone(worker: WorkerHandle): void;
-  /** Something was thrown in the worker outside any request. */
-  faulty(worker: WorkerHandle): void;
-  /** A request of the worker names a group whose file came after the load. */
-  requested(worker: WorkerHandle, group: string): void;
-  /** The worker imported a new group while it served, or failed to import it. */
-  importReported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** A call of an API operation made the worker import these files. */
-  importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
-  /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
-  spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
-  metrics?(worker: WorkerHandle, metrics: unknown): void;
-}
 
 /** A reason can depend on the heap, which is known at the end of the worker. */
 type KillReason = string | ((heap: Heap | undefined) => string);

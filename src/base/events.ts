@@ -203,6 +203,7 @@ export interface LogEvents {
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
     'env-file-refused': { error: string; effect: string };
+    'inspector-not-opened': { host: string; port: number };
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };

@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import { maxConnections, maxDescriptor } from '../base/descriptors.ts';
 import { readHeap } from '../base/heap.ts';
+import { asksForInspector, watchInspector } from '../base/inspector.ts';
 import type { Log } from '../base/log.ts';
 import { keepTickShape } from '../base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
@@ -29,6 +30,7 @@ const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
+  if (settings.development || asksForInspector([...process.execArgv, ...process.argv])) await watchInspector();
   let app: App | undefined;
   const noteHeap = () => note?.heap(readHeap());
   noteHeap();

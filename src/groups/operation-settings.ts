@@ -25,8 +25,8 @@ const PROPERTIES: Readonly<
     'a list of media types such as image/png or image/*',
   ],
   bodyLimit: [(value) => isBetween(value, 1, Number.MAX_SAFE_INTEGER), 'a number of bytes'],
-  // A longer time is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once.
-  timeout: [(value) => isBetween(value, 1, 86_400_000), 'a number of milliseconds, a day at most'],
+  timeout: [isDuration, 'a number of milliseconds, a day at most'],
+  bodyTimeout: [isDuration, 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
   limit: [
     isLimit,
@@ -161,6 +161,11 @@ function checkCombination(name: string, { body, bodyLimit, accepts }: OperationS
 
 function refuse(message: string): never {
   throw new LoadRefusal('INVALID_SETTING', message);
+}
+
+/** A longer time than a day is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once. */
+function isDuration(value: unknown): boolean {
+  return isBetween(value, 1, 86_400_000);
 }
 
 function isLimit(value: unknown): boolean {

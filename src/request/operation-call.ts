@@ -2,6 +2,7 @@
 // steps run within the time limit of the operation.
 
 import { refusal } from '../base/errors.ts';
+import { isInspected } from '../base/inspector.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -88,11 +89,13 @@ export function createCallSteps(options: CallOptions) {
     if (exchange.timeLimitTimer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
     exchange.timerStartedAt = performance.now();
-    exchange.timeLimitTimer = setTimeout(() => {
+    const timer = setTimeout(() => {
+      if (isInspected()) return void timer.refresh();
       const cause = new Error(`it ran longer than ${timeout} ms`);
       fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
       exchange.abort(new Error('the operation is out of time'));
     }, exchange.timeLeft ?? timeout);
+    exchange.timeLimitTimer = timer;
   }
 
   /**

@@ -116,6 +116,12 @@ describe('static operations', () => {
   });
 
   const limits: [property: string, accepted: unknown[], refused: unknown[], message: RegExp][] = [
+    [
+      'bodyTimeout',
+      [1, 86_400_000],
+      [0, 86_400_001, '1m'],
+      /bodyTimeout must be a number of milliseconds, a day at most/,
+    ],
     ['bodyLimit', [1], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes/],
     ['timeout', [1, 86_400_000], [0, 0.5, 86_400_001], /timeout must be a number of milliseconds, a day at most/],
     ['status', [200, 299], [199, 204, 205, 300], /status must be a status from 200 to 299 whose answer has a body/],

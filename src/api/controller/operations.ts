@@ -67,6 +67,11 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly accepts?: readonly string[];
   /** The longest body in bytes, after decompression; default: the service's `BODY_LIMIT`. */
   readonly bodyLimit?: number;
+  /**
+   * The longest time in milliseconds in which the body must arrive; default: the service's `REQUEST_TIMEOUT`. A body
+   * that is read as a stream has no such limit by default, and must come at 1 KiB a second.
+   */
+  readonly bodyTimeout?: number;
   /** The longest run time in milliseconds; default: the service's `OPERATION_TIMEOUT`. */
   readonly timeout?: number;
   /** The callers that may call the operation (else 401 or 403); default: `'anyone'`. */

@@ -157,7 +157,9 @@ export interface LogEvents {
     'operation-warning': MessageFacts;
     'package-version-differs': { folder: string; version: string; running: string };
     'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
+    'result-fields-undeclared': { group: string; operation: string; fields: readonly string[] };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
+    'result-unfiltered': { file: string; reason: string };
     'secret-on-command-line': { flag: string };
     'service-mark-not-kept': { file: string; reason: string; effect: string };
     'service-not-closed': ErrorFacts;

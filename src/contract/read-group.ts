@@ -7,7 +7,7 @@ import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
-import { UNKNOWN_RESULT } from './results.ts';
+import { NO_RESULT_TYPE, UNKNOWN_RESULT } from './results.ts';
 import { createDefinitionMover } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
@@ -216,5 +216,6 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
 }
 
 function contractWithoutTypes(name: string, uncheckedReason?: string): OperationContract {
-  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, results: [UNKNOWN_RESULT] };
+  const unknown = { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
+  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, ...unknown };
 }

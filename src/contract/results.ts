@@ -11,6 +11,8 @@ import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } f
 
 /** The result of an operation without a result type: any JSON value. */
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
+/** The `undocumentedReason` of an operation without a result type. */
+export const NO_RESULT_TYPE = 'its result has no type in the source, so it is unknown: annotate it';
 /** The statuses whose answers never have a body. */
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 
@@ -20,7 +22,7 @@ export function readResults(
   evaluator: Evaluator,
   writer: SchemaWriter,
 ): Pick<OperationContract, 'results' | 'undocumentedReason'> {
-  if (type === undefined) return { results: [UNKNOWN_RESULT] };
+  if (type === undefined) return { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {

@@ -35,6 +35,7 @@ const PROPERTIES: Readonly<
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],
+  results: [(value) => value === 'declared', "'declared'"],
   status: [
     (value) => isBetween(value, 200, 299) && value !== 204 && value !== 205,
     'a status from 200 to 299 whose answer has a body',

@@ -80,8 +80,13 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
-  /** A schema for the result, for the OpenAPI document only. The schema may declare a `Date` as its text. */
+  /**
+   * A schema for the result, for the OpenAPI document. With `results: 'declared'`, its output is sent. The schema may
+   * declare a `Date` as its text.
+   */
   readonly result?: StandardSchema<unknown, Result>;
+  /** With `'declared'`, a result is sent without the fields that its type does not declare; default: all fields. */
+  readonly results?: 'declared';
   /**
    * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
    * 205, which have no body.

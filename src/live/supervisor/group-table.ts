@@ -72,8 +72,8 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
 }
 
 /**
- * Whether a group that had failed has loaded, and no group that serves has failed. A new group counts only where no group
- * serves: a balancer then sends no request, so nothing else would load the new file.
+ * Whether a group that had failed has loaded, and no group that serves has failed. A new group counts only where no
+ * group serves: a balancer then sends no request, so nothing else would load the new file.
  */
 export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
   const isAnyServing = Array.from(serving.values()).some(({ ok, group }) => ok && group !== SERVICE);

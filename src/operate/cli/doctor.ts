@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { flagOf } from '../../base/config.ts';
-import { SERVICE } from '../../base/group-name.ts';
+import { SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { ignoredVariables } from '../../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { createLog } from '../../base/log.ts';
@@ -169,12 +169,17 @@ function checkControllers({ settings: { controllersDir: dir }, inspection }: Ins
     reportGroup(group, report);
     reportUnchecked(group, report);
   }
+  const whole = inspection.groups.filter(({ operations }) => operations.some(({ sendsAll }) => sendsAll === true));
+  const names = whole.map(({ group }) => urlNameOf(group)).join(', ');
+  if (names !== '')
+    report('note', `undeclared fields of results go out (${names}): write results: 'declared' in service.ts`, dir);
   for (const { reason, at } of inspection.strayErrors)
     report('wrong', `it throws outside of any request: ${reason}`, at);
 }
 
 /** Reports operations whose data is not checked, one line a reason. */
-function reportUnchecked({ operations, path }: LoadedGroup, report: Report): void {
+function reportUnchecked({ operations, path, unfiltered = [] }: LoadedGroup, report: Report): void {
+  for (const reason of unfiltered) report('warning', `results: 'declared' does not limit ${reason}`, path);
   const namesByReason = new Map<string, string[]>();
   for (const { name, contract } of operations) {
     const reason = contract?.unchecked;

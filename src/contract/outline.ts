@@ -14,10 +14,10 @@ const MAX_FIELDS = 12;
 
 /** @returns undefined for an operation without checked parts and without reasons */
 export function outlineOf(
-  { data, query, path, uncheckedReason, undocumentedReason }: OperationContract,
+  { data, query, path, headers, uncheckedReason, undocumentedReason }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
-  const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
+  const parts = Object.entries({ data, query, path, headers }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
   if (parts.length === 0 && uncheckedReason === undefined && undocumentedReason === undefined) return undefined;

@@ -73,7 +73,9 @@ export function readGroup(
         method === undefined
           ? contractWithoutSource(operation)
           : withPlace(() => readOperation(operation, method, { evaluator, writer, files }));
-      const schemas = [contract.data, contract.query, contract.path].filter((schema) => schema !== undefined);
+      const schemas = [contract.data, contract.query, contract.path, contract.headers].filter(
+        (schema) => schema !== undefined,
+      );
       const ambiguity = findAmbiguity(schemas, writer.defs);
       if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
       contracts.set(name, applySettings(contract, settings, moveDefinitions));

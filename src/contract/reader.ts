@@ -2,7 +2,13 @@
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
 import { needsNoDataType, queryAsData } from './check/library.ts';
-import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
+import {
+  createCompilers,
+  createRequestCheck,
+  type RequestCheck,
+  type RequestSchemas,
+  settleDefaults,
+} from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
 import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
@@ -66,7 +72,7 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   const compilers = createCompilers(contract.defs);
   for (const { name, settings } of operations) {
-    const { data, dataIsOptional, query, path, at = file } = contractOf(name);
+    const { data, dataIsOptional, query, path, headers, at = file } = contractOf(name);
     const body = settings.body === 'stream' ? undefined : settings.body;
     const schemas: RequestSchemas = {
       // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
@@ -74,12 +80,16 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
-      path,
+      path: settings.path === undefined ? path : undefined,
+      headers,
+      isClosed: settings.closed === true,
+      isPatch: /^(?:patch|PATCH)(?: |$)/.test(name),
       compilers,
-      librarySchemas: { body, query: settings.query, queryAsData: queryAsData(name, settings) },
+      librarySchemas: { body, query: settings.query, path: settings.path, queryAsData: queryAsData(name, settings) },
     };
     try {
       const check = createRequestCheck(schemas);
+      settleDefaults(compilers);
       if (check !== undefined) requestChecks.set(name, check);
     } catch (error) {
       throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);

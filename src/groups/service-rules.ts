@@ -76,7 +76,8 @@ function problemOfTypes(operation: Operation): string | undefined {
     return `${operation.unfilteredReason}, which results: 'declared' does not limit, and the service file says unchecked: 'refuse'`;
   const typedNames = facts?.pathNames ?? [];
   const untypedSegment = parseRouteName(name)?.segments.find(
-    (segment) => segment.literal === undefined && !typedNames.includes(segment.name),
+    (segment) =>
+      segment.literal === undefined && operation.settings.path === undefined && !typedNames.includes(segment.name),
   );
   return untypedSegment === undefined || untypedSegment.literal !== undefined
     ? undefined

@@ -92,7 +92,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesTex
   }
 
   const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
-  const compiler: Compiler = { compile, resolve, parsesText };
+  const compiler: Compiler = { compile, resolve, parsesText, defaults: [] };
   return compiler;
 }
 

@@ -25,6 +25,8 @@ export interface ContractSettings {
   readonly unchecked?: boolean | undefined;
   readonly body?: StandardSchema | 'stream' | undefined;
   readonly query?: StandardSchema | undefined;
+  readonly path?: StandardSchema | undefined;
+  readonly closed?: boolean | undefined;
   readonly result?: StandardSchema | undefined;
   readonly status?: number | undefined;
   readonly summary?: string | undefined;
@@ -32,11 +34,11 @@ export interface ContractSettings {
 
 export function applySettings(
   contract: OperationContract,
-  { body, query, result, status, summary }: ContractSettings,
+  { body, query, path, result, status, summary }: ContractSettings,
   moveDefinitions: MoveDefinitions,
 ): OperationContract {
   const { name } = contract;
-  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
+  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'path' | 'result'): Schema =>
     moveDefinitions(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
   const firstResult = {
@@ -56,6 +58,7 @@ export function applySettings(
         ? documentSchema(query, 'query')
         : contract.data,
     query: query === undefined ? contract.query : documentSchema(query, 'query'),
+    path: path === undefined ? contract.path : documentSchema(path, 'path'),
     uncheckedReason: needsNoDataType(name, { body, query }) ? undefined : contract.uncheckedReason,
     results: [firstResult, ...others],
     undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,

@@ -3,13 +3,17 @@ import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
-import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
+import { FAULTS } from './messages.ts';
+import { type Check, CheckRun, type Compiler, cutPointer, escapeStep } from './run.ts';
+import { flattenParts } from './unions.ts';
 
 /** The check replaces each part by its converted value. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
   path: unknown;
+  /** Undefined when no header is declared. */
+  headers: unknown;
 }
 
 export interface RequestSchemas {
@@ -18,6 +22,11 @@ export interface RequestSchemas {
   readonly dataIsOptional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
+  readonly headers: Schema | undefined;
+  /** Whether a field that the types do not declare is a mistake. */
+  readonly isClosed: boolean;
+  /** Whether the operation changes what is there, so that a field that is left out must stay as it is: no defaults. */
+  readonly isPatch: boolean;
   readonly compilers: Compilers;
   /**
    * The schemas of validation libraries, such as zod. A part with such a schema has no schema from its TypeScript
@@ -26,8 +35,33 @@ export interface RequestSchemas {
   readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
+    readonly path?: StandardSchema | undefined;
     readonly queryAsData: QueryAsData;
   };
+}
+
+/**
+ * Checks the defaults of the fields that have been compiled so far. A default is JSON, also for the texts of a query.
+ *
+ * @throws Error for a default that does not fit the type of its field
+ */
+export function settleDefaults({ values, texts }: Compilers): void {
+  // Compiling a default can add those of the fields in it. The loop also visits them.
+  for (const list of [values.defaults, texts.defaults])
+    for (const field of list) {
+      if (field.create !== undefined) continue;
+      const run = new CheckRun();
+      const value = run.check(values.compile(field.schema), field.schema.default);
+      const [mistake] = run.mistakes;
+      if (mistake !== undefined)
+        throw new Error(
+          `@default ${JSON.stringify(field.schema.default)} ${mistake.pointer} ${mistake.message}`.replace(
+            / {2,}/g,
+            ' ',
+          ),
+        );
+      field.create = typeof value === 'object' ? () => structuredClone(value) : () => value;
+    }
 }
 
 /** The compilers of a controller: `values` for JSON, and `texts` for the strings of a query, a path or a form. */
@@ -60,21 +94,22 @@ const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELET
 /** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, queryAsData } = schemas.librarySchemas;
-  if (body === undefined && query === undefined) return checkTypes;
+  const { body, query, path, queryAsData } = schemas.librarySchemas;
+  if (body === undefined && query === undefined && path === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`. GET, HEAD and DELETE have no body to check, so without a
     // schema for the body they get the query, too.
     const dataIsQuery =
       queryAsData === 'always' ||
       (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && METHODS_WITHOUT_BODY.has(verb))));
-    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource) ?? [])];
+    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource, verb) ?? [])];
     const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
       const outcome = await validation;
       if ('problems' in outcome) problems.push(...outcome.problems);
       else parts[part] = outcome.value;
     };
     const dataBeforeSchemas = parts.data;
+    if (path !== undefined) await convert('path', validate(path, parts.path, 'path'));
     if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
     else if (body !== undefined)
@@ -84,21 +119,30 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
 }
 
 /** Checks the parts that have types in the source. @param dataSource undefined when `data` is not checked */
-type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined) => Problems;
+type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined, verb: string) => Problems;
 
 function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
-  const { data, dataIsOptional, query, path, compilers } = schemas;
-  if (data === undefined && query === undefined && path === undefined) return undefined;
+  const { data, dataIsOptional, query, path, headers, isClosed, isPatch, compilers } = schemas;
+  if ([data, query, path, headers].every((schema) => schema === undefined)) return undefined;
   const checkDataAsValues = data && compilers.values.compile(data);
   const checkDataAsTexts = data && compilers.texts.compile(data);
   const checkQuery = query && compilers.texts.compile(query);
   const checkPath = path && compilers.texts.compile(path);
+  const checkHeaders = headers && compilers.texts.compile(headers);
+  const queryNames = isClosed ? namesIn([query], compilers) : undefined;
+  const queryDataNames = isClosed ? namesIn([data, query], compilers) : undefined;
 
-  return (parts, dataSource) => {
+  return (parts, dataSource, verb) => {
     const run = new CheckRun();
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, run, problems);
+    if (checkHeaders !== undefined) problems = checkPart(parts, 'headers', 'header', checkHeaders, run, problems);
+    // Both `data` and `params.query` may declare fields of one query.
+    const declared = dataSource === 'query' ? queryDataNames : queryNames;
+    if (declared !== undefined) problems = addUndeclared(parts.query as object, declared, problems);
     if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
+    run.isClosed = isClosed && dataSource !== 'query';
+    run.fillsDefaults = !isPatch && verb !== 'PATCH';
     if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
     else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
       problems = checkPart(parts, 'data', 'body', checkDataAsValues, run, problems);
@@ -112,6 +156,27 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
     }
     return problems?.slice(0, LIMITS.mistakes);
   };
+}
+
+/** Returns the names of the fields in the schemas of a query; undefined when other fields are declared, too. */
+function namesIn(schemas: readonly (Schema | undefined)[], { texts }: Compilers): ReadonlySet<string> | undefined {
+  const present = schemas.filter((schema) => schema !== undefined);
+  const parts = flattenParts(present, texts).map(texts.resolve);
+  const isOpen = parts.some(({ properties, additionalProperties: others, patternProperties: numbers }) =>
+    [properties === undefined, others !== undefined, numbers !== undefined].some(Boolean),
+  );
+  return present.length === 0 || isOpen
+    ? undefined
+    : new Set(parts.flatMap((part) => Object.keys(part.properties ?? {})));
+}
+
+function addUndeclared(query: object, declared: ReadonlySet<string>, problems: Problem[] | undefined) {
+  const names = Object.keys(query).filter((name) => !declared.has(name));
+  if (names.length === 0) return problems;
+  const mistakes = names.slice(0, LIMITS.mistakes).map((name): Problem => {
+    return { in: 'query', pointer: escapeStep(name), ...FAULTS.undeclared };
+  });
+  return [...(problems ?? []), ...mistakes];
 }
 
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;

@@ -3,10 +3,11 @@
 
 import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
+import { FILLS_DEFAULT } from '../schema/schema.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { isNumberName } from '../types/formats.ts';
 import { FAULTS } from './messages.ts';
-import { type Check, type CheckRun, type Compiler, PER_STEP } from './run.ts';
+import { type Check, type CheckRun, type Compiler, type Default, PER_STEP } from './run.ts';
 
 /** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
@@ -78,13 +79,19 @@ function canonicalStructure(value: unknown, depth: number, run: CheckRun): strin
 /** The converted fields that differ from the sent fields, by the index of the field in the schema's properties. */
 type Conversions = readonly unknown[] | undefined;
 
-export function compileObject(schema: Schema, { compile, parsesText }: Compiler): Check {
+export function compileObject(schema: Schema, { compile, parsesText, defaults }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
   const [numberIndexSchema] = Object.values(patternProperties ?? {});
   const undeclaredSchema = numberIndexSchema ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = Object.values(properties ?? {}).map(compile);
+  const fieldDefaults = Object.values(properties ?? {}).map((property): Default | undefined => {
+    if (!Object.hasOwn(property, FILLS_DEFAULT)) return undefined;
+    const field: Default = { schema: property, create: undefined };
+    defaults.push(field);
+    return field;
+  });
   const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
   // A declared field can have the name of a property that every object inherits, such as `toString`. Such a field
@@ -110,6 +117,13 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
         if (isRequired[i]) run.reportField(name, FAULTS.missing);
+        const createDefault = run.fillsDefaults ? fieldDefaults[i]?.create : undefined;
+        if (createDefault === undefined) continue;
+        if (copy !== undefined) copy[name] = createDefault();
+        else {
+          conversions ??= [];
+          conversions[i] = createDefault();
+        }
         continue;
       }
       declaredCount++;
@@ -122,6 +136,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
         conversions[i] = converted;
       }
     }
+    if (run.isClosed && !keepsUndeclared) reportUndeclared(fields, run);
     if (copy !== undefined) return copy;
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(FAULTS.tooManyFields);
@@ -134,6 +149,14 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
     return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, conversions, keepsUndeclared);
   };
 
+  function reportUndeclared(fields: Fields, run: CheckRun): void {
+    for (const name of Object.keys(fields)) {
+      run.spend(1 / PER_STEP.entries);
+      if (!declared.has(name)) run.reportField(name, FAULTS.undeclared);
+      if (run.hasMaxMistakes) return;
+    }
+  }
+
   /** Copies the declared fields. With `includesUndeclared`, copies also the undeclared fields as they were sent. */
   function copyFields(fields: Fields, conversions: Conversions, includesUndeclared: boolean): Record<string, unknown> {
     const copy = emptyLike(fields);
@@ -141,8 +164,9 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
       for (const name of Object.keys(fields)) if (!declared.has(name)) setField(copy, name, fields[name]);
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
-      if (isInherited[i] && !Object.hasOwn(fields, name)) continue;
-      const field = conversions?.[i] ?? fields[name];
+      const converted = conversions?.[i];
+      if (converted === undefined && isInherited[i] && !Object.hasOwn(fields, name)) continue;
+      const field = converted === undefined ? fields[name] : converted;
       if (field !== undefined) copy[name] = field;
     }
     return copy;

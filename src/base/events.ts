@@ -106,6 +106,7 @@ export interface LogEvents {
     'identity-signed-in': SignInFacts;
     'launcher-exited': { launcher: number };
     'operation-info': MessageFacts;
+    'operation-undocumented': { file: string; reason: string };
     'operations-port-opened': { host: string; port: number };
     /** request/access-log.ts builds the text of this line itself, for speed, because each request has such a line. */
     request: RequestFacts & {

@@ -78,6 +78,8 @@ export interface OperationContract {
   readonly results: readonly ResultContract[];
   /** Why the result's type is not in the document, in one line; undefined for a documented result. */
   readonly undocumentedReason?: string | undefined;
+  /** Where the document allows any value, because the schema of a library cannot be written; undefined for no place. */
+  readonly schemaGaps?: string | undefined;
   /** The place of the declaration: `/path/UserController.ts:12:5`; undefined when it is not found in the source. */
   readonly at?: string | undefined;
 }

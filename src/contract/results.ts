@@ -76,7 +76,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   const schema = writer.write(nonEmptyShape);
   return {
     ...result,
-    ...(includesKind(shape, 'undefined', 'null') && { mayBeSuccessMessage: true }),
+    ...(mayBeMessage(shape) && { mayBeSuccessMessage: true }),
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
@@ -94,4 +94,11 @@ function isScalar(shape: Shape): boolean {
   const target = resolve(shape);
   if (target.kind === 'union') return target.parts.every(isScalar);
   return /^(?:string|number|boolean|const|date)$/.test(target.kind);
+}
+
+/** Whether the service may send its success message for the value: for undefined, null and true. */
+function mayBeMessage(shape: Shape): boolean {
+  const target = resolve(shape);
+  if (target.kind === 'union') return target.parts.some(mayBeMessage);
+  return /^(?:undefined|null|boolean)$/.test(target.kind) || (target.kind === 'const' && target.value === true);
 }

@@ -30,6 +30,12 @@ function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[
   });
 }
 
+export function undocumentedOperations({ contract }: Pick<Group, 'contract'>): string[] {
+  return Array.from(contract.operations.values()).flatMap(({ name, undocumentedReason, schemaGaps }) =>
+    [undocumentedReason, schemaGaps].flatMap((reason) => (reason === undefined ? [] : [`${name}: ${reason}`])),
+  );
+}
+
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   return unexposed.flatMap(({ name, reason }) => {
     const isField = reason === 'it is a field and not a method';
@@ -58,11 +64,13 @@ export function createHints(dir: string, log: Log, needsTools = false): Hints {
       for (const { file, reason } of lookAlikes(dir, log, loads))
         reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       let toolCount = 0;
-      for (const { file, hints = [], unchecked = [], unfiltered = [], tools = 0 } of loads) {
+      for (const { file, hints = [], unchecked = [], unfiltered = [], undocumented = [], tools = 0 } of loads) {
         toolCount += tools;
         for (const hint of hints) reportOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
         for (const reason of unchecked)
           reportOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
+        for (const reason of undocumented)
+          reportOnce(file, `document ${reason}`, () => log.info('operation-undocumented', { file, reason }));
         for (const reason of unfiltered)
           reportOnce(file, `result ${reason}`, () => log.warn('result-unfiltered', { file, reason }));
       }

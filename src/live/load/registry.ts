@@ -14,7 +14,7 @@ import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
-import { hintsOf } from './hints.ts';
+import { hintsOf, undocumentedOperations } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
@@ -161,7 +161,9 @@ export function createGroups({
       return created;
     });
     if (loaded === undefined) return { load };
-    const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+    const names = reportsOperations
+      ? { operationNames: [...loaded.operations.keys()], undocumented: undocumentedOperations(loaded) }
+      : {};
     return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
   }
 

@@ -2,13 +2,7 @@
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
 import { needsNoDataType, queryAsData } from './check/library.ts';
-import {
-  createCompilers,
-  createRequestCheck,
-  type RequestCheck,
-  type RequestSchemas,
-  settleDefaults,
-} from './check/request-check.ts';
+import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
 import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
@@ -89,7 +83,6 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
     };
     try {
       const check = createRequestCheck(schemas);
-      settleDefaults(compilers);
       if (check !== undefined) requestChecks.set(name, check);
     } catch (error) {
       throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);

@@ -3,8 +3,7 @@ import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
-import { FAULTS } from './messages.ts';
-import { type Check, CheckRun, type Compiler, cutPointer, escapeStep } from './run.ts';
+import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
 import { flattenParts } from './unions.ts';
 
 /** The check replaces each part by its converted value. */
@@ -40,30 +39,6 @@ export interface RequestSchemas {
   };
 }
 
-/**
- * Checks the defaults of the fields that have been compiled so far. A default is JSON, also for the texts of a query.
- *
- * @throws Error for a default that does not fit the type of its field
- */
-export function settleDefaults({ values, texts }: Compilers): void {
-  // Compiling a default can add those of the fields in it. The loop also visits them.
-  for (const list of [values.defaults, texts.defaults])
-    for (const field of list) {
-      if (field.create !== undefined) continue;
-      const run = new CheckRun();
-      const value = run.check(values.compile(field.schema), field.schema.default);
-      const [mistake] = run.mistakes;
-      if (mistake !== undefined)
-        throw new Error(
-          `@default ${JSON.stringify(field.schema.default)} ${mistake.pointer} ${mistake.message}`.replace(
-            / {2,}/g,
-            ' ',
-          ),
-        );
-      field.create = typeof value === 'object' ? () => structuredClone(value) : () => value;
-    }
-}
-
 /** The compilers of a controller: `values` for JSON, and `texts` for the strings of a query, a path or a form. */
 export interface Compilers {
   readonly values: Compiler;
@@ -71,7 +46,8 @@ export interface Compilers {
 }
 
 export function createCompilers(defs: Readonly<Record<string, Schema>>): Compilers {
-  return { values: createCompiler(defs, false), texts: createCompiler(defs, true) };
+  const values = createCompiler(defs, false, true);
+  return { values, texts: createCompiler(defs, true, values) };
 }
 
 /**
@@ -129,19 +105,20 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
   const checkQuery = query && compilers.texts.compile(query);
   const checkPath = path && compilers.texts.compile(path);
   const checkHeaders = headers && compilers.texts.compile(headers);
-  const queryNames = isClosed ? namesIn([query], compilers) : undefined;
-  const queryDataNames = isClosed ? namesIn([data, query], compilers) : undefined;
+  // Both `data` and `params.query` may declare fields of one query.
+  const queryNames = isClosed ? namesIn([data, query], compilers) : undefined;
 
   return (parts, dataSource, verb) => {
     const run = new CheckRun();
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, run, problems);
     if (checkHeaders !== undefined) problems = checkPart(parts, 'headers', 'header', checkHeaders, run, problems);
-    // Both `data` and `params.query` may declare fields of one query.
-    const declared = dataSource === 'query' ? queryDataNames : queryNames;
-    if (declared !== undefined) problems = addUndeclared(parts.query as object, declared, problems);
-    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
-    run.isClosed = isClosed && dataSource !== 'query';
+    const alsoDeclared = dataSource === 'query' ? queryNames : NOTHING;
+    run.alsoDeclared = isClosed ? alsoDeclared : undefined;
+    if (checkQuery !== undefined) {
+      problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
+      if (dataSource === 'query') run.alsoDeclared = undefined;
+    }
     run.fillsDefaults = !isPatch && verb !== 'PATCH';
     if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
     else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
@@ -158,27 +135,17 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
   };
 }
 
-/** Returns the names of the fields in the schemas of a query; undefined when other fields are declared, too. */
+/** Returns the names of the fields in the schemas of a query; undefined when a schema declares any other field. */
 function namesIn(schemas: readonly (Schema | undefined)[], { texts }: Compilers): ReadonlySet<string> | undefined {
-  const present = schemas.filter((schema) => schema !== undefined);
-  const parts = flattenParts(present, texts).map(texts.resolve);
-  const isOpen = parts.some(({ properties, additionalProperties: others, patternProperties: numbers }) =>
-    [properties === undefined, others !== undefined, numbers !== undefined].some(Boolean),
-  );
-  return present.length === 0 || isOpen
-    ? undefined
-    : new Set(parts.flatMap((part) => Object.keys(part.properties ?? {})));
+  const parts = flattenParts(
+    schemas.filter((schema) => schema !== undefined),
+    texts,
+  ).map(texts.resolve);
+  const isOpen = (part: Schema) => !part.properties || part.additionalProperties || part.patternProperties;
+  return parts.some(isOpen) ? undefined : new Set(parts.flatMap(({ properties = {} }) => Object.keys(properties)));
 }
 
-function addUndeclared(query: object, declared: ReadonlySet<string>, problems: Problem[] | undefined) {
-  const names = Object.keys(query).filter((name) => !declared.has(name));
-  if (names.length === 0) return problems;
-  const mistakes = names.slice(0, LIMITS.mistakes).map((name): Problem => {
-    return { in: 'query', pointer: escapeStep(name), ...FAULTS.undeclared };
-  });
-  return [...(problems ?? []), ...mistakes];
-}
-
+const NOTHING: ReadonlySet<string> = new Set();
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
 /** Checks one part. @returns `problems`, the same list, when the part has no mistakes; otherwise a new, longer list */

@@ -18,14 +18,12 @@ export type Copy = (value: unknown, key: string | number) => unknown;
 
 /** A copy that is set later, because recursive types refer to each other. */
 interface Target {
+  readonly id: number;
   copy: Copy;
 }
 
-/** The values that a generated function uses: the targets that it calls by their indexes, and its declared names. */
-interface Draft {
-  readonly targets: Target[];
-  names: readonly string[];
-}
+/** The values that a generated function uses, by their names in its source. V8 inlines the calls of constants. */
+type Constants = Record<string, unknown>;
 
 /** Compiles the union of schemas. Returns undefined when every value is declared whole, as by `unknown`. */
 export type CompileCopy = (schemas: readonly Schema[]) => Copy | undefined;
@@ -41,28 +39,19 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
   ];
 
   function targetOf(parts: readonly Schema[]): Target {
-    const key = parts
-      .map((part) => ids.get(part) ?? ids.set(part, ids.size).get(part))
-      .sort()
-      .join();
+    const partIds = parts.map((part) => ids.get(part) ?? ids.set(part, ids.size).get(part));
+    const key = partIds.sort().join();
     const known = targets.get(key);
     if (known !== undefined) return known;
-    const target: Target = { copy: (value) => value };
+    const target: Target = { id: targets.size, copy: (value) => value };
     targets.set(key, target);
     target.copy = generate(parts);
     return target;
   }
 
   function generate(parts: readonly Schema[]): Copy {
-    const draft: Draft = { targets: [], names: [] };
-    const objects = parts.filter(({ type }) => type === 'object' || (Array.isArray(type) && type.includes('object')));
-    const lists = parts.filter(({ type }) => type === 'array' || (Array.isArray(type) && type.includes('array')));
-    const tag = objects.length < 2 ? undefined : findTag(objects, resolver);
-    const tagged =
-      tag === undefined
-        ? ''
-        : `const part = byTag.get(v[${JSON.stringify(tag)}]);
-      if (part !== undefined) return part.copy(v, k);`;
+    const constants: Constants = { ...TOOLS };
+    const objects = parts.filter((part) => mayBe(part, 'object'));
     const source = `return function copy(v, k) {
       if (typeof v !== 'object' || v === null) return typeof v === 'function' ? undefined : v;
       let mayBeSame = true;
@@ -72,43 +61,41 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
         v = v.toJSON(String(k));
         if (typeof v !== 'object' || v === null) return typeof v === 'function' ? undefined : v;
       }
-      if (isArray(v)) { ${writeList(lists, draft)} }
+      if (isArray(v)) { ${writeList(
+        parts.filter((part) => mayBe(part, 'array')),
+        constants,
+      )} }
       const prototype = getPrototypeOf(v);
       if (prototype !== ObjectPrototype && prototype !== null) {
         if (isShownWhole(v)) return v;
         mayBeSame = false;
         v = { ...v };
       }
-      ${tagged}
-      ${writeObject(objects, draft)}
+      ${writeTag(objects, constants)}
+      ${writeObject(objects, constants)}
     }`;
-    const byTag = tag === undefined ? undefined : byTagOf(objects, tag);
-    // V8 inlines the calls of constants, but not those of the entries of a list.
-    const calls = Object.fromEntries(draft.targets.map((target, i) => [`target${i}`, target]));
-    const tools = { ...TOOLS, ...calls, byTag, order: createOrder(draft.names) };
-    return new Function(...Object.keys(tools), source)(...Object.values(tools)) as Copy;
+    return new Function(...Object.keys(constants), source)(...Object.values(constants)) as Copy;
   }
 
-  function byTagOf(objects: readonly Schema[], tag: string): ReadonlyMap<unknown, Target> {
-    return new Map(
+  /** Writes the choice of a part by its tag. Without a tag, the object gets the fields of all parts. */
+  function writeTag(objects: readonly Schema[], constants: Constants): string {
+    const tag = objects.length < 2 ? undefined : findTag(objects, resolver);
+    if (tag === undefined) return '';
+    constants.byTag = new Map(
       objects.flatMap((part) => {
-        const field = resolver.resolve((part.properties as Record<string, Schema>)[tag] as Schema);
-        const target = targetOf([part]);
-        return ((field.enum ?? [field.const]) as unknown[]).map((value): [unknown, Target] => [value, target]);
+        const field = resolver.resolve(part.properties?.[tag] as Schema);
+        return (field.enum ?? [field.const]).map((value): [unknown, Target] => [value, targetOf([part])]);
       }),
     );
+    return `const part = byTag.get(v[${JSON.stringify(tag)}]);
+      if (part !== undefined) return part.copy(v, k);`;
   }
 
-  function writeList(lists: readonly Schema[], draft: Draft): string {
+  function writeList(lists: readonly Schema[], constants: Constants): string {
     const prefixLength = Math.max(0, ...lists.map(({ prefixItems = [] }) => prefixItems.length));
     const isLimited = lists.length > 0 && lists.every(({ items }) => items === false);
-    const copyAt = (i: number) =>
-      writeCopy(
-        lists.flatMap(({ prefixItems = [], items }) => asSchemas(prefixItems[i] ?? items)),
-        'item',
-        'i',
-        draft,
-      );
+    const schemasAt = (i: number) => lists.flatMap(({ prefixItems, items }) => asSchemas(prefixItems?.[i] ?? items));
+    const copyAt = (i: number) => writeCopy(schemasAt(i), 'item', 'i', constants);
     const prefix = Array.from({ length: prefixLength }, (_, i) => `if (i === ${i}) { ${copyAt(i)} } else `).join('');
     const length = isLimited ? `Math.min(v.length, ${prefixLength})` : 'v.length';
     return `const length = ${length};
@@ -123,9 +110,9 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       return list ?? v;`;
   }
 
-  function writeObject(objects: readonly Schema[], draft: Draft): string {
+  function writeObject(objects: readonly Schema[], constants: Constants): string {
     const names = [...new Set(objects.flatMap(({ properties = {} }) => Object.keys(properties)))];
-    draft.names = names;
+    constants.order = { declared: new Set(names), names, lessons: 0 } satisfies FieldOrder;
     const schemasOf = (name: string) =>
       objects.flatMap(({ properties = {}, additionalProperties }) =>
         Object.hasOwn(properties, name) ? [properties[name] as Schema] : asSchemas(additionalProperties),
@@ -134,7 +121,7 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       const key = JSON.stringify(name);
       // A field such as `constructor` must be the object's own. All objects inherit another one.
       const value = name in Object.prototype ? `hasOwn(v, ${key}) ? v[${key}] : undefined` : `v[${key}]`;
-      return `let value${i} = ${value}; ${writeCopy(schemasOf(name), `value${i}`, key, draft)}`;
+      return `let value${i} = ${value}; ${writeCopy(schemasOf(name), `value${i}`, key, constants)}`;
     });
     const copied = `{ ${names.map((name, i) => `${JSON.stringify(name)}: value${i}`).join(', ')} }`;
     const others = objects.flatMap(({ additionalProperties }) => asSchemas(additionalProperties));
@@ -147,20 +134,20 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       const object = ${copied};
       for (const name of keys(v)) if (!order.declared.has(name)${condition}) {
         let value = v[name];
-        ${writeCopy([...others, ...numbers], 'value', 'name', draft)}
+        ${writeCopy([...others, ...numbers], 'value', 'name', constants)}
         setField(object, name, value);
       }
       return object;`;
   }
 
   /** Writes the copy of a variable. Most values are scalars, which nothing has to copy. */
-  function writeCopy(schemas: readonly Schema[], name: string, key: string, { targets: used }: Draft): string {
+  function writeCopy(schemas: readonly Schema[], name: string, key: string, constants: Constants): string {
     const parts = partsOf(schemas);
     if (parts.some(isWhole)) return '';
-    const target = targetOf(parts.filter(({ type }) => type !== undefined && /object|array/.test(String(type))));
-    if (!used.includes(target)) used.push(target);
+    const target = targetOf(parts.filter((part) => mayBe(part, 'object') || mayBe(part, 'array')));
+    constants[`target${target.id}`] = target;
     const kind = parts.map(scalarKindOf).find((kindOfPart) => kindOfPart !== undefined);
-    const copy = `const copy = target${used.indexOf(target)}.copy(${name}, ${key});
+    const copy = `const copy = target${target.id}.copy(${name}, ${key});
       if (copy !== ${name}) { ${name} = copy; mayBeSame = false; }`;
     return kind === undefined ? `{ ${copy} }` : `if (typeof ${name} !== '${kind}') { ${copy} }`;
   }
@@ -179,7 +166,6 @@ interface FieldOrder {
 }
 
 const MAX_LESSONS = 10;
-const createOrder = (names: readonly string[]): FieldOrder => ({ declared: new Set(names), names, lessons: 0 });
 
 /** Whether all fields of an object are declared. May be false for an object that has them in an order of its own. */
 function hasOnly(value: object, order: FieldOrder): boolean {
@@ -221,6 +207,7 @@ function isShownWhole(value: object): boolean {
   return ArrayBuffer.isView(value) || Object.keys(value).length === 0;
 }
 
+const mayBe = ({ type }: Schema, name: string): boolean => [type].flat().includes(name);
 const asSchemas = (schema: Schema | boolean | undefined): Schema[] =>
   typeof schema === 'object' ? [schema] : schema === true ? [{}] : [];
 

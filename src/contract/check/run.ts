@@ -46,8 +46,8 @@ export class CheckRun {
   mistakes: Mistake[] = [];
   /** The number of named types around the value that is being checked. */
   depth = 0;
-  /** Whether a field that the type does not declare is a mistake. */
-  isClosed = false;
+  /** When set, an undeclared field is a mistake, except for fields with these names. */
+  alsoDeclared: ReadonlySet<string> | undefined;
   /** Whether a field that is left out gets its default. */
   fillsDefaults = true;
   #steps = 0;
@@ -110,19 +110,13 @@ export function cutPointer(pointer: string): string {
   return pointer.length > MAX_POINTER_LENGTH ? `${pointer.slice(0, MAX_POINTER_LENGTH)}…` : pointer;
 }
 
-/** The default of a field. `create` is undefined until the default has been checked. */
-export interface Default {
-  readonly schema: Schema;
-  create: (() => unknown) | undefined;
-}
-
 export interface Compiler {
   compile(schema: Schema): Check;
   resolve(schema: Schema): Schema;
   /** Whether the checks parse numbers, booleans and lists from strings, as for a query, a path or a form. */
   readonly parsesText: boolean;
-  /** The defaults of all fields so far. */
-  readonly defaults: Default[];
+  /** The compiler for the defaults of fields, which are JSON; undefined when defaults are not filled in. */
+  readonly forDefaults: Compiler | undefined;
 }
 
 /** Maximum number of references to references. The limit ends a circle. */

@@ -7,7 +7,7 @@ import { FILLS_DEFAULT } from '../schema/schema.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { isNumberName } from '../types/formats.ts';
 import { FAULTS } from './messages.ts';
-import { type Check, type CheckRun, type Compiler, type Default, PER_STEP } from './run.ts';
+import { type Check, CheckRun, type Compiler, PER_STEP } from './run.ts';
 
 /** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
@@ -76,22 +76,30 @@ function canonicalStructure(value: unknown, depth: number, run: CheckRun): strin
   return fields ? `{${parts.join()}}` : `[${parts.join()}]`;
 }
 
+/** Returns undefined for a field without a default to fill in. @throws Error for a default that does not fit */
+function compileDefault(field: Schema, { compile }: Compiler): (() => unknown) | undefined {
+  if (!Object.hasOwn(field, FILLS_DEFAULT)) return undefined;
+  const run = new CheckRun();
+  const value = run.check(compile(field), field.default);
+  const [mistake] = run.mistakes;
+  const place = mistake?.pointer === '' ? '' : `${mistake?.pointer} `;
+  if (mistake !== undefined) throw new Error(`@default ${JSON.stringify(field.default)} ${place}${mistake.message}`);
+  return typeof value === 'object' ? () => structuredClone(value) : () => value;
+}
+
 /** The converted fields that differ from the sent fields, by the index of the field in the schema's properties. */
 type Conversions = readonly unknown[] | undefined;
 
-export function compileObject(schema: Schema, { compile, parsesText, defaults }: Compiler): Check {
+export function compileObject(schema: Schema, { compile, parsesText, forDefaults }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
   const [numberIndexSchema] = Object.values(patternProperties ?? {});
   const undeclaredSchema = numberIndexSchema ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = Object.values(properties ?? {}).map(compile);
-  const fieldDefaults = Object.values(properties ?? {}).map((property): Default | undefined => {
-    if (!Object.hasOwn(property, FILLS_DEFAULT)) return undefined;
-    const field: Default = { schema: property, create: undefined };
-    defaults.push(field);
-    return field;
-  });
+  const defaults = Object.values(properties ?? {}).map(
+    (property) => forDefaults && compileDefault(property, forDefaults),
+  );
   const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
   // A declared field can have the name of a property that every object inherits, such as `toString`. Such a field
@@ -117,7 +125,7 @@ export function compileObject(schema: Schema, { compile, parsesText, defaults }:
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
         if (isRequired[i]) run.reportField(name, FAULTS.missing);
-        const createDefault = run.fillsDefaults ? fieldDefaults[i]?.create : undefined;
+        const createDefault = run.fillsDefaults ? defaults[i] : undefined;
         if (createDefault === undefined) continue;
         if (copy !== undefined) copy[name] = createDefault();
         else {
@@ -136,7 +144,7 @@ export function compileObject(schema: Schema, { compile, parsesText, defaults }:
         conversions[i] = converted;
       }
     }
-    if (run.isClosed && !keepsUndeclared) reportUndeclared(fields, run);
+    if (run.alsoDeclared !== undefined && !keepsUndeclared) reportUndeclared(fields, run, run.alsoDeclared);
     if (copy !== undefined) return copy;
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(FAULTS.tooManyFields);
@@ -149,10 +157,10 @@ export function compileObject(schema: Schema, { compile, parsesText, defaults }:
     return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, conversions, keepsUndeclared);
   };
 
-  function reportUndeclared(fields: Fields, run: CheckRun): void {
+  function reportUndeclared(fields: Fields, run: CheckRun, alsoDeclared: ReadonlySet<string>): void {
     for (const name of Object.keys(fields)) {
       run.spend(1 / PER_STEP.entries);
-      if (!declared.has(name)) run.reportField(name, FAULTS.undeclared);
+      if (!declared.has(name) && !alsoDeclared.has(name)) run.reportField(name, FAULTS.undeclared);
       if (run.hasMaxMistakes) return;
     }
   }

@@ -1,6 +1,6 @@
 // The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
 // Its values are what operations throw and return, and `defineService`. The entry loads nothing of the server.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { HeaderSetters } from './controller/answer-headers.ts';
 import type { Trace } from './controller/trace.ts';
 
@@ -58,10 +58,12 @@ export interface CallingApplication {
   readonly scopes?: readonly string[];
 }
 
-/** The types of a request's path, query and user: `ControllerParams<{ path: { id: string }; user: User }>`. */
+/** The types of a request's path, query, headers and user: `ControllerParams<{ path: { id: string }; user: User }>`. */
 export interface ParamsShape {
   readonly path?: object;
   readonly query?: object;
+  /** The names are in lower case: `{ 'idempotency-key'?: string }`. */
+  readonly headers?: object;
   /**
    * The user whom `authenticate` of the service file has found. Write `user` where `access` has `'user'`, and `user?`
    * elsewhere.
@@ -90,6 +92,11 @@ export interface ControllerParams<Shape extends ParamsShape = object> extends He
   readonly application?: CallingApplication;
   /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
+  /**
+   * The headers that the type declares, checked and converted. Without such a type, all headers, as `request.headers`
+   * has them.
+   */
+  readonly headers: Shape extends { readonly headers: infer Headers } ? Headers : IncomingHttpHeaders;
   /** The base path of all URLs, to build `Location`: `/api`, for example. `base` is empty when `BASE_PATH` is `/`. */
   readonly base: string;
   /**

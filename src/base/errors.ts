@@ -82,7 +82,7 @@ export interface ErrorDetail {
   readonly pointer: string;
   readonly message: string;
   /** The part of the request that has the value. */
-  readonly in?: 'body' | 'query' | 'path';
+  readonly in?: 'body' | 'query' | 'path' | 'header';
   /** The code of the mistake, such as `minLength`. docs/ERRORS.md has the codes of the service itself. */
   readonly code?: string;
   /** The values in the message: `{ limit: 3 }`. */

@@ -7,7 +7,7 @@ import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
-import { UNKNOWN_RESULT } from './results.ts';
+import { NO_RESULT_TYPE, UNKNOWN_RESULT } from './results.ts';
 import { createDefinitionMover } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
@@ -73,7 +73,9 @@ export function readGroup(
         method === undefined
           ? contractWithoutSource(operation)
           : withPlace(() => readOperation(operation, method, { evaluator, writer, files }));
-      const schemas = [contract.data, contract.query, contract.path].filter((schema) => schema !== undefined);
+      const schemas = [contract.data, contract.query, contract.path, contract.headers].filter(
+        (schema) => schema !== undefined,
+      );
       const ambiguity = findAmbiguity(schemas, writer.defs);
       if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
       contracts.set(name, applySettings(contract, settings, moveDefinitions));
@@ -216,5 +218,6 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
 }
 
 function contractWithoutTypes(name: string, uncheckedReason?: string): OperationContract {
-  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, results: [UNKNOWN_RESULT] };
+  const unknown = { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
+  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, ...unknown };
 }

@@ -78,8 +78,8 @@ export function readOperation(
   ];
   const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data, dataArgument);
   const paramsShape = shapeOf(params, paramsArgument);
-  const pathAndQuery = writeParams(paramsArgument, params, paramsShape, settings.query === undefined, scope, tools);
-  refuseUncapturedPath(operation, pathAndQuery.path, place);
+  const paramsParts = writeParams(paramsArgument, params, paramsShape, settings, scope, tools);
+  refuseUncapturedPath(operation, paramsParts.path, place);
   const dataSchema =
     dataShape === undefined || needsNoCheck(dataShape)
       ? undefined
@@ -88,7 +88,7 @@ export function readOperation(
     ...readWithoutRequest(),
     data: dataSchema,
     dataIsOptional: dataShape !== undefined && (data?.isOptional === true || mayBeAbsent(dataShape)),
-    ...pathAndQuery,
+    ...paramsParts,
     uncheckedReason:
       (needsNoDataType(name, settings) ? undefined : uncheckedDataReason(data, dataShape)) ??
       uncheckedParamsReason(params, isScript),
@@ -141,22 +141,25 @@ function refuseInferred(
   );
 }
 
-function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {
-  const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !pathNames?.includes(field));
+function refuseUncapturedPath(operation: RunTimeOperation, path: Schema | undefined, place: string): void {
+  const { name, pathNames, settings } = operation;
+  const declared = settings.path === undefined ? Object.keys(path?.properties ?? {}) : pathNames ? [] : ['path'];
+  const uncaptured = declared.find((field) => !pathNames?.includes(field));
   if (uncaptured === undefined) return;
   const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
   throw new ContractError(place, `${name}: ${reason}`, 'INVALID_ROUTE');
 }
 
-/** Returns the advice for a type that is not read. The path takes no schema. */
-function cureOf({ name, settings }: RunTimeOperation, part: 'data' | 'params'): string {
-  const pathCure = 'a value of the path may be string';
-  if (part === 'params' && settings.query !== undefined) return pathCure;
-  const schemaPart = part === 'params' || dataIsQuery(name) ? 'query' : 'body';
+/** Returns the advice for a type that is not read. */
+function cureOf({ name, pathNames, settings }: RunTimeOperation, part: 'data' | 'params'): string {
+  const schemaPart = part === 'data' && !dataIsQuery(name) ? 'body' : 'query';
   const key = /^\w+$/.test(name) ? name : `'${name}'`;
-  const entry = `static operations = { ${key}: { ${schemaPart}: schema } }`;
-  const cure = `declare the schema of a library, ${entry}, or write a type of your own`;
-  return part === 'params' ? `${cure}; ${pathCure}` : cure;
+  const parts = [
+    ...(part === 'params' && settings.query !== undefined ? [] : [`${schemaPart}: schema`]),
+    ...(part === 'params' && pathNames !== undefined ? ['path: schema'] : []),
+  ];
+  const entry = `static operations = { ${key}: { ${parts.join(', ')} } }`;
+  return `declare the schema of a library, ${entry}, or write a type of your own`;
 }
 
 function evaluateParam(argument: Argument, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
@@ -221,17 +224,17 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
 }
 
 /**
- * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
- * fields. The server always passes both fields, so `path?: T` is read as `path: T`, and `query?: T` as `query: T`.
+ * Writes the schemas of the second parameter: `ControllerParams<{ path, query, headers }>`, or another object type with
+ * these fields. The server always passes them, so `path?: T` is read as `path: T`, and so are the others.
  */
 function writeParams(
   argument: Argument,
   param: Param | undefined,
   shape: Shape | undefined,
-  readsQuery: boolean,
+  settings: ContractSettings,
   scope: Scope,
   tools: OperationTools,
-): Pick<OperationContract, 'path' | 'query' | 'user'> {
+): Pick<OperationContract, 'path' | 'query' | 'headers' | 'user'> {
   if (param === undefined || shape === undefined) return {};
   const fail: Fail = (message, cure) => {
     throw new Unsupported(message, scope.path, param.type?.at ?? 0, cure);
@@ -240,14 +243,19 @@ function writeParams(
     const target = resolve(excludeKinds(shape, 'undefined', 'null'));
     if (!/^(?:record|any|object)$/.test(target.kind))
       fail('the second argument must be a ControllerParams', 'write params: ControllerParams');
-    const writePart = (part: string): Schema | undefined => {
+    const writePart = (part: 'path' | 'query' | 'headers'): Schema | undefined => {
+      // The schema of a library takes the place of the type.
+      if (part !== 'headers' && settings[part] !== undefined) return undefined;
       const prop = target.kind === 'record' ? target.props.get(part) : undefined;
       const partShape = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');
       return partShape === undefined || resolve(partShape).kind === 'any'
         ? undefined
         : tools.writer.write(expectRecord(partShape, fail));
     };
-    return { path: writePart('path'), query: readsQuery ? writePart('query') : undefined, user: readUser(target) };
+    const headers = writePart('headers');
+    const name = Object.keys(headers?.properties ?? {}).find((header) => !/^[!#$%&'*+.^`|~0-9a-z_-]+$/.test(header));
+    if (name !== undefined) fail(`${name} is no name of a header in lower case`, `write '${name.toLowerCase()}'`);
+    return { path: writePart('path'), query: writePart('query'), headers, user: readUser(target) };
   });
 }
 

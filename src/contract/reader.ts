@@ -4,6 +4,8 @@
 import { needsNoDataType, queryAsData } from './check/library.ts';
 import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
+import { createCopyCompiler } from './check/result-copy.ts';
+import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
 import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
@@ -23,6 +25,15 @@ export interface ContractWithChecks {
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
+  /**
+   * Compiles the filter of an operation's results. Returns undefined when all fields of them are declared.
+   *
+   * @param report gets the fields that are not declared. When it is given, the filter drops no field
+   */
+  readonly resultFilterOf: (
+    operation: string,
+    report?: (fields: readonly string[]) => void,
+  ) => ResultFilter | undefined;
 }
 
 export interface Reader {
@@ -55,7 +66,7 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   const compilers = createCompilers(contract.defs);
   for (const { name, settings } of operations) {
-    const { data, dataIsOptional, query, path, at = file } = contractOf(name);
+    const { data, dataIsOptional, query, path, headers, at = file } = contractOf(name);
     const body = settings.body === 'stream' ? undefined : settings.body;
     const schemas: RequestSchemas = {
       // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
@@ -63,9 +74,12 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
-      path,
+      path: settings.path === undefined ? path : undefined,
+      headers,
+      isClosed: settings.closed === true,
+      isPatch: /^(?:patch|PATCH)(?: |$)/.test(name),
       compilers,
-      librarySchemas: { body, query: settings.query, queryAsData: queryAsData(name, settings) },
+      librarySchemas: { body, query: settings.query, path: settings.path, queryAsData: queryAsData(name, settings) },
     };
     try {
       const check = createRequestCheck(schemas);
@@ -74,9 +88,13 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
       throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
     }
   }
-  const resultCheckOf = (name: string) => {
-    const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
-    return hasLibrarySchema ? undefined : createResultCheck(contractOf(name), contract.defs);
+  const librarySchemaOf = (name: string) => operations.find((other) => other.name === name)?.settings.result;
+  const resultCheckOf = (name: string) =>
+    librarySchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs) : undefined;
+  const compileCopy = createCopyCompiler(contract.defs);
+  const resultFilterOf: ContractWithChecks['resultFilterOf'] = (name, report) => {
+    const filter = createResultFilter(contractOf(name), compileCopy, librarySchemaOf(name));
+    return filter === undefined || report === undefined ? filter : createReporter(filter, report);
   };
-  return { contract, facts, requestChecks, resultCheckOf };
+  return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
 }

@@ -11,6 +11,8 @@ import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } f
 
 /** The result of an operation without a result type: any JSON value. */
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
+/** The `undocumentedReason` of an operation without a result type. */
+export const NO_RESULT_TYPE = 'its result has no type in the source, so it is unknown: annotate it';
 /** The statuses whose answers never have a body. */
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 
@@ -20,7 +22,7 @@ export function readResults(
   evaluator: Evaluator,
   writer: SchemaWriter,
 ): Pick<OperationContract, 'results' | 'undocumentedReason'> {
-  if (type === undefined) return { results: [UNKNOWN_RESULT] };
+  if (type === undefined) return { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
@@ -74,7 +76,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   const schema = writer.write(nonEmptyShape);
   return {
     ...result,
-    ...(includesKind(shape, 'undefined', 'null') && { mayBeSuccessMessage: true }),
+    ...(mayBeMessage(shape) && { mayBeSuccessMessage: true }),
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
@@ -92,4 +94,11 @@ function isScalar(shape: Shape): boolean {
   const target = resolve(shape);
   if (target.kind === 'union') return target.parts.every(isScalar);
   return /^(?:string|number|boolean|const|date)$/.test(target.kind);
+}
+
+/** Whether the service may send its success message for the value: for undefined, null and true. */
+function mayBeMessage(shape: Shape): boolean {
+  const target = resolve(shape);
+  if (target.kind === 'union') return target.parts.some(mayBeMessage);
+  return /^(?:undefined|null|boolean)$/.test(target.kind) || (target.kind === 'const' && target.value === true);
 }

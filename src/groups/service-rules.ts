@@ -66,14 +66,18 @@ function problemOfUser(
 /** Matches the names of operations whose requests have no body, so that there is no body to check. */
 const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
 
-function problemOfTypes({ name, facts }: Operation): string | undefined {
+function problemOfTypes(operation: Operation): string | undefined {
+  const { name, facts } = operation;
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
   const isUnchecked = facts?.hasDataSchema !== true && facts?.uncheckedReason !== undefined;
   if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
+  if (operation.unfilteredReason !== undefined)
+    return `${operation.unfilteredReason}, which results: 'declared' does not limit, and the service file says unchecked: 'refuse'`;
   const typedNames = facts?.pathNames ?? [];
   const untypedSegment = parseRouteName(name)?.segments.find(
-    (segment) => segment.literal === undefined && !typedNames.includes(segment.name),
+    (segment) =>
+      segment.literal === undefined && operation.settings.path === undefined && !typedNames.includes(segment.name),
   );
   return untypedSegment === undefined || untypedSegment.literal !== undefined
     ? undefined

@@ -66,6 +66,8 @@ export class Exchange {
   slugs: readonly string[] = [];
   /** `path` of `choice`. The check of the types can convert its values. */
   path: Readonly<Record<string, string>> = NO_PATH;
+  /** The headers that the operation declares, converted; undefined when it declares none. */
+  headers: Readonly<Record<string, string>> | undefined;
   /** '' until the operation has been found. */
   operation = '';
   steps: readonly Step[] = NO_STEPS;

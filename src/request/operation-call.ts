@@ -26,11 +26,12 @@ export function createCallSteps(options: CallOptions) {
   const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
-    const { check, settings } = exchange.choice.operation;
+    const { check, settings, facts } = exchange.choice.operation;
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
+    if (facts?.headerNames !== undefined) input.headers = readHeaders(exchange.request.rawHeaders, facts.headerNames);
     // The schemas of a library are code of the author. The check of types is not, so it does not pay for a context.
-    const isSchema = settings.body !== undefined || settings.query !== undefined;
+    const isSchema = [settings.body, settings.query, settings.path].some((schema) => schema !== undefined);
     const problems = isSchema
       ? (contexts.run(exchange, () => runCheck(check, input, exchange)) as ReturnType<RequestCheck>)
       : runCheck(check, input, exchange);
@@ -147,14 +148,27 @@ export function createCallSteps(options: CallOptions) {
   return { createTimedStep, checkTypes, callOperation };
 }
 
+/** Reads the declared headers. A header that was sent several times is a list, like a repeated name in a query. */
+function readHeaders(rawHeaders: readonly string[], declared: readonly string[]): Record<string, unknown> {
+  const headers: Record<string, unknown> = Object.create(null);
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase();
+    if (!declared.includes(name)) continue;
+    const values = headers[name];
+    headers[name] = values === undefined ? rawHeaders[i + 1] : [values, rawHeaders[i + 1]].flat();
+  }
+  return headers;
+}
+
 function runCheck(check: RequestCheck, input: RequestInput, { verb }: Exchange): ReturnType<RequestCheck> {
   return check(input, dataSourceOf(input), verb);
 }
 
-/** The values of the path are taken from `input`, because the check may have converted them. */
+/** The values of the path and the headers are taken from `input`, because the check may have converted them. */
 function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];
+  exchange.headers = input.headers as Exchange['headers'];
 }
 
 function invalidData(problems: readonly Problem[]): Error {

@@ -1,7 +1,7 @@
 // The second argument of an operation. Only fields that a client may see are enumerable. All other properties are
 // getters on the prototype. So a result that contains the params does not send these properties, and they cost nothing
 // until they are read.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { HeaderSetters } from '../api/controller/answer-headers.ts';
 import type { ServiceUser } from '../api/controller/service.ts';
 import { NO_TRACE, type Trace } from '../api/controller/trace.ts';
@@ -73,6 +73,10 @@ export class Params implements ControllerParams {
 
   get path(): Readonly<Record<string, string>> {
     return this.#exchange.path;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#exchange.headers ?? this.#exchange.request.headers;
   }
 
   get base(): string {

@@ -42,7 +42,7 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
 }
 
 function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): undefined {
-  exchange.input = { data, query, path: exchange.path, bytes };
+  exchange.input = { data, query, path: exchange.path, headers: undefined, bytes };
 }
 
 /**

@@ -63,9 +63,9 @@ const cures: Readonly<Record<string, string>> = {
   'GET(data: Map<string, 1>) { return data; }':
     'declare the schema of a library, static operations = { GET: { query: schema } }, or write a type of your own',
   "'POST {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
-    "declare the schema of a library, static operations = { 'POST {id}': { query: schema } }, or write a type of your own; a value of the path may be string",
+    "declare the schema of a library, static operations = { 'POST {id}': { query: schema, path: schema } }, or write a type of your own",
   "static operations = { 'GET {id}': { query: any } }; 'GET {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
-    'a value of the path may be string',
+    "declare the schema of a library, static operations = { 'GET {id}': { path: schema } }, or write a type of your own",
   'created(data: unknown, params: string) { return [data, params]; }': 'write params: ControllerParams',
   'created(data: ControllerParams) { return data; }': 'write (data: unknown, params: …)',
 };
@@ -321,8 +321,8 @@ describe('the server refuses a controller file with', () => {
     ],
     [
       'an unknown property in ControllerParams',
-      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ headers: { a: string } }>) { return [data, params]; } }",
-      /ControllerParams takes path, query and user, and no headers/,
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ header: { a: string } }>) { return [data, params]; } }",
+      /ControllerParams takes path, query, headers and user, and no header/,
     ],
     [
       'a path type from a package beside a schema for the query',

@@ -25,6 +25,7 @@ export function createParams<
     query: {},
     requestId: 'test',
     path: {},
+    headers: {},
     base: '/api',
     bytes: new Uint8Array(),
     log: { info() {}, warn() {}, error() {} },

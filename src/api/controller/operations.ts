@@ -59,7 +59,7 @@ export interface Limit {
 }
 
 /** The settings of one operation. Each schema must produce the type of the parameter or result that it describes. */
-export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
+export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown, Path = unknown> {
   /**
    * Media types or ranges (`image/*`) of bodies that become a `Blob`, beside JSON, forms and text. A list that names
    * one of these, such as `['application/json']`, is exact: any other body is refused with 415.
@@ -85,13 +85,22 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
-  /** A schema for the result, for the OpenAPI document only. The schema may declare a `Date` as its text. */
+  /** A schema for `params.path`, whose values are texts. */
+  readonly path?: StandardSchema<unknown, Path>;
+  /**
+   * A schema for the result, for the OpenAPI document. With `results: 'declared'`, its output is sent. The schema may
+   * declare a `Date` as its text.
+   */
   readonly result?: StandardSchema<unknown, Result>;
+  /** With `'declared'`, a result is sent without the fields that its type does not declare; default: all fields. */
+  readonly results?: 'declared';
   /**
    * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
    * 205, which have no body.
    */
   readonly status?: number;
+  /** Whether a request with a field that its types do not declare is refused (422); default: the field is dropped. */
+  readonly closed?: boolean;
   /** Whether requests are not checked by the operation's types, but only by schemas; default: `false`. */
   readonly unchecked?: boolean;
   /** One line for the OpenAPI document, instead of the first sentence of the doc comment. */
@@ -129,14 +138,14 @@ type QueryIsData = 'index' | 'deleted' | RouteBy<'GET' | 'HEAD' | 'DELETE'>;
 type BodyIsData = 'created' | 'red' | 'patch' | RouteBy<'POST' | 'PUT' | 'PATCH'>;
 
 type SettingsOf<Name, Method> = Name extends QueryIsData
-  ? OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>>
+  ? SettingsWith<Method, DataOf<Method> & PartOf<Method, 'query'>>
   : Name extends BodyIsData
-    ? OperationSettings<DataOf<Method>, QueryOf<Method>, ResultOf<Method>>
+    ? SettingsWith<Method, PartOf<Method, 'query'>>
     :
-        | (OperationSettings<DataOf<Method>, QueryOf<Method>, ResultOf<Method>> & { readonly body: unknown })
-        | (OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>> & {
-            readonly body?: undefined;
-          });
+        | (SettingsWith<Method, PartOf<Method, 'query'>> & { readonly body: unknown })
+        | (SettingsWith<Method, DataOf<Method> & PartOf<Method, 'query'>> & { readonly body?: undefined });
+
+type SettingsWith<Method, Query> = OperationSettings<DataOf<Method>, Query, ResultOf<Method>, PartOf<Method, 'path'>>;
 
 /** The type of a method's first parameter; `unknown` when the method has none. */
 type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknown
@@ -145,11 +154,11 @@ type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknow
     : unknown
   : unknown;
 
-/** The type of `params.query` in a method's second parameter; `unknown` when the method has none. */
-type QueryOf<Method> = Method extends (...parameters: infer Parameters) => unknown
+/** The type of `params.query`, for example, in a method's second parameter; `unknown` when the method has none. */
+type PartOf<Method, Part extends string> = Method extends (...parameters: infer Parameters) => unknown
   ? Parameters extends [unknown?, (infer Params)?, ...unknown[]]
-    ? Params extends { readonly query: infer Query }
-      ? Query
+    ? Params extends { readonly [Key in Part]: infer Value }
+      ? Value
       : unknown
     : unknown
   : unknown;

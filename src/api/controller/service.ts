@@ -138,6 +138,8 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly headers?: Readonly<Record<string, string>>;
   /** With `'refuse'`, a file does not load if it has an operation whose request data no type and no schema checks. */
   readonly unchecked?: 'refuse';
+  /** With `'declared'`, results are sent without the fields that their types do not declare. */
+  readonly results?: 'declared';
   /** Runs when a worker ends, after its controllers have been disposed of. The function may take 5 s at most. */
   readonly close?: () => unknown;
 }

@@ -17,6 +17,8 @@ export interface ServiceDefinition {
   readonly folders: boolean;
   /** Whether a file does not load when the data of one of its operations is not checked. */
   readonly refusesUnchecked: boolean;
+  /** Whether results are sent without the fields that their types do not declare. */
+  readonly sendsDeclared: boolean;
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
   readonly around: ServiceOptions['around'];
@@ -53,6 +55,7 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   keyHeader: [isNonEmptyText, "the name of a header, such as 'X-Api-Key'"],
   headers: [isPlainObject, 'an object of header names and values'],
   unchecked: [(value) => value === 'refuse', "'refuse'"],
+  results: [(value) => value === 'declared', "'declared'"],
   close: [isPlainFunction, 'a function'],
 };
 
@@ -80,6 +83,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     strict: options.strict === true,
     folders: options.folders === true,
     refusesUnchecked: options.unchecked === 'refuse',
+    sendsDeclared: options.results === 'declared',
     authenticate,
     access,
     around: options.around,

@@ -8,13 +8,18 @@ import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
 import { cutPointer, escapeStep } from './run.ts';
 
+interface JsonSchemaOptions {
+  readonly target: string;
+  readonly libraryOptions?: object;
+}
+
 /** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
 export interface StandardSchema {
   readonly '~standard': {
     readonly validate: (value: unknown) => unknown;
     readonly jsonSchema?: {
-      readonly input?: (options: { target: string }) => unknown;
-      readonly output?: (options: { target: string }) => unknown;
+      readonly input?: (options: JsonSchemaOptions) => unknown;
+      readonly output?: (options: JsonSchemaOptions) => unknown;
     };
   };
 }
@@ -25,6 +30,8 @@ export interface ContractSettings {
   readonly unchecked?: boolean | undefined;
   readonly body?: StandardSchema | 'stream' | undefined;
   readonly query?: StandardSchema | undefined;
+  readonly path?: StandardSchema | undefined;
+  readonly closed?: boolean | undefined;
   readonly result?: StandardSchema | undefined;
   readonly status?: number | undefined;
   readonly summary?: string | undefined;
@@ -32,12 +39,16 @@ export interface ContractSettings {
 
 export function applySettings(
   contract: OperationContract,
-  { body, query, result, status, summary }: ContractSettings,
+  { body, query, path, result, status, summary }: ContractSettings,
   moveDefinitions: MoveDefinitions,
 ): OperationContract {
   const { name } = contract;
-  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
-    moveDefinitions(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
+  const gaps: string[] = [];
+  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'path' | 'result'): Schema =>
+    moveDefinitions(
+      jsonSchemaOf(schema, part === 'result' ? 'output' : 'input', (message) => gaps.push(`${part}: ${message}`)),
+      `${name}_${part}`,
+    );
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
   const firstResult = {
     ...first,
@@ -47,7 +58,7 @@ export function applySettings(
   };
   const hasBodySchema = body !== undefined && body !== 'stream';
   const isQueryData = queryAsData(name, { body, query }) === 'always';
-  return {
+  const merged = {
     ...contract,
     summary: summary ?? contract.summary,
     data: hasBodySchema
@@ -56,10 +67,14 @@ export function applySettings(
         ? documentSchema(query, 'query')
         : contract.data,
     query: query === undefined ? contract.query : documentSchema(query, 'query'),
+    path: path === undefined ? contract.path : documentSchema(path, 'path'),
     uncheckedReason: needsNoDataType(name, { body, query }) ? undefined : contract.uncheckedReason,
     results: [firstResult, ...others],
     undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,
   };
+  return gaps.length === 0
+    ? merged
+    : { ...merged, schemaGaps: `its schema has no JSON Schema in one place (${gaps.join('; ')})` };
 }
 
 /**
@@ -121,14 +136,32 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   return { in: part, pointer, ...FAULTS.library(message) };
 }
 
-/** Returns `{}` (any value) when the library makes no JSON Schema. */
-function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
-  try {
-    const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });
+/**
+ * Returns `{}` (any value) when the library makes no JSON Schema. zod throws for a place that JSON Schema cannot
+ * express, such as a transform. With the options, only this place accepts any value, and `z.date()` is a date-time.
+ *
+ * @param onGap gets the message of the library about such a place
+ */
+function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output', onGap: (message: string) => void): Schema {
+  const write = (libraryOptions?: object): Schema => {
+    const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
+    const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);
     if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
     return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
+  };
+  try {
+    return write();
+  } catch (error) {
+    onGap(String((error as Error | undefined)?.message).split('\n', 1)[0] as string);
+  }
+  try {
+    return write({ unrepresentable: 'any', override: documentDate });
   } catch {
-    // zod throws for a type that JSON Schema does not have, such as z.date(). The document then allows any value.
     return {};
   }
+}
+
+function documentDate({ zodSchema, jsonSchema }: { zodSchema?: unknown; jsonSchema?: object }): void {
+  const { _zod: internals } = Object(zodSchema) as { _zod?: { def?: { type?: unknown } } };
+  if (internals?.def?.type === 'date') Object.assign(jsonSchema ?? {}, { type: 'string', format: 'date-time' });
 }

@@ -4,12 +4,15 @@ import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
+import { flattenParts } from './unions.ts';
 
 /** The check replaces each part by its converted value. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
   path: unknown;
+  /** Undefined when no header is declared. */
+  headers: unknown;
 }
 
 export interface RequestSchemas {
@@ -18,6 +21,11 @@ export interface RequestSchemas {
   readonly dataIsOptional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
+  readonly headers: Schema | undefined;
+  /** Whether a field that the types do not declare is a mistake. */
+  readonly isClosed: boolean;
+  /** Whether the operation changes what is there, so that a field that is left out must stay as it is: no defaults. */
+  readonly isPatch: boolean;
   readonly compilers: Compilers;
   /**
    * The schemas of validation libraries, such as zod. A part with such a schema has no schema from its TypeScript
@@ -26,6 +34,7 @@ export interface RequestSchemas {
   readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
+    readonly path?: StandardSchema | undefined;
     readonly queryAsData: QueryAsData;
   };
 }
@@ -37,7 +46,8 @@ export interface Compilers {
 }
 
 export function createCompilers(defs: Readonly<Record<string, Schema>>): Compilers {
-  return { values: createCompiler(defs, false), texts: createCompiler(defs, true) };
+  const values = createCompiler(defs, false, true);
+  return { values, texts: createCompiler(defs, true, values) };
 }
 
 /**
@@ -60,21 +70,22 @@ const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELET
 /** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, queryAsData } = schemas.librarySchemas;
-  if (body === undefined && query === undefined) return checkTypes;
+  const { body, query, path, queryAsData } = schemas.librarySchemas;
+  if (body === undefined && query === undefined && path === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`. GET, HEAD and DELETE have no body to check, so without a
     // schema for the body they get the query, too.
     const dataIsQuery =
       queryAsData === 'always' ||
       (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && METHODS_WITHOUT_BODY.has(verb))));
-    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource) ?? [])];
+    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource, verb) ?? [])];
     const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
       const outcome = await validation;
       if ('problems' in outcome) problems.push(...outcome.problems);
       else parts[part] = outcome.value;
     };
     const dataBeforeSchemas = parts.data;
+    if (path !== undefined) await convert('path', validate(path, parts.path, 'path'));
     if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
     else if (body !== undefined)
@@ -84,21 +95,31 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
 }
 
 /** Checks the parts that have types in the source. @param dataSource undefined when `data` is not checked */
-type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined) => Problems;
+type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined, verb: string) => Problems;
 
 function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
-  const { data, dataIsOptional, query, path, compilers } = schemas;
-  if (data === undefined && query === undefined && path === undefined) return undefined;
+  const { data, dataIsOptional, query, path, headers, isClosed, isPatch, compilers } = schemas;
+  if ([data, query, path, headers].every((schema) => schema === undefined)) return undefined;
   const checkDataAsValues = data && compilers.values.compile(data);
   const checkDataAsTexts = data && compilers.texts.compile(data);
   const checkQuery = query && compilers.texts.compile(query);
   const checkPath = path && compilers.texts.compile(path);
+  const checkHeaders = headers && compilers.texts.compile(headers);
+  // Both `data` and `params.query` may declare fields of one query.
+  const queryNames = isClosed ? namesIn([data, query], compilers) : undefined;
 
-  return (parts, dataSource) => {
+  return (parts, dataSource, verb) => {
     const run = new CheckRun();
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, run, problems);
-    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
+    if (checkHeaders !== undefined) problems = checkPart(parts, 'headers', 'header', checkHeaders, run, problems);
+    const alsoDeclared = dataSource === 'query' ? queryNames : NOTHING;
+    run.alsoDeclared = isClosed ? alsoDeclared : undefined;
+    if (checkQuery !== undefined) {
+      problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
+      if (dataSource === 'query') run.alsoDeclared = undefined;
+    }
+    run.fillsDefaults = !isPatch && verb !== 'PATCH';
     if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
     else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
       problems = checkPart(parts, 'data', 'body', checkDataAsValues, run, problems);
@@ -114,6 +135,17 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
   };
 }
 
+/** Returns the names of the fields in the schemas of a query; undefined when a schema declares any other field. */
+function namesIn(schemas: readonly (Schema | undefined)[], { texts }: Compilers): ReadonlySet<string> | undefined {
+  const parts = flattenParts(
+    schemas.filter((schema) => schema !== undefined),
+    texts,
+  ).map(texts.resolve);
+  const isOpen = (part: Schema) => !part.properties || part.additionalProperties || part.patternProperties;
+  return parts.some(isOpen) ? undefined : new Set(parts.flatMap(({ properties = {} }) => Object.keys(properties)));
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
 /** Checks one part. @returns `problems`, the same list, when the part has no mistakes; otherwise a new, longer list */

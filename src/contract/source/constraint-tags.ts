@@ -23,6 +23,7 @@ interface TagRow {
 export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Object.create(null), {
   minLength: { constrains: 'string', value: 'count' },
   maxLength: { constrains: 'string', value: 'count' },
+  trim: { constrains: 'string', value: 'flag' },
   pattern: { constrains: 'string', value: 'text' },
   format: { constrains: 'string', value: 'text' },
   minimum: { constrains: 'number', value: 'number' },
@@ -62,7 +63,9 @@ export function findTagMistake(name: string, text: string): string | undefined {
   const isJsdocConst = lower === 'const' && /^(?:\{|$)/.test(text);
   const isForeign = !isJsdocConst && (FOREIGN_TAGS.has(lower) || /^[Ii]s[A-Z]/.test(name));
   const isNumberType = /^(?:as)?type$/.test(lower) && NUMBER_TYPE.test(text);
-  const isMisspelt = Object.keys(CONSTRAINTS).some((constraint) => isNear(lower, constraint.toLowerCase(), 2));
+  const isMisspelt = Object.keys(CONSTRAINTS).some((constraint) =>
+    isNear(lower, constraint.toLowerCase(), constraint.length > 4 ? 2 : 1),
+  );
   if (!isForeign && !isNumberType && !isMisspelt) return undefined;
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: ${CURE}`;
 }

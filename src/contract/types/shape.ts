@@ -52,6 +52,8 @@ export interface Prop {
   readonly shape: Shape;
   readonly isOptional: boolean;
   readonly notes: Notes;
+  /** Whether a request without the property gets the `default` of `notes`. */
+  readonly fillsDefault?: boolean;
   /** Whether the property is the `user` of `ControllerParams<{ user: User }>`, which the server fills. */
   readonly isUser?: boolean;
 }
@@ -185,7 +187,7 @@ export function idOf(shape: Shape): string {
     case 'record': {
       const props = Array.from(shape.props, ([key, prop]) => {
         const notes = prop.notes === NO_NOTES ? '' : JSON.stringify(prop.notes);
-        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
+        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}${prop.fillsDefault ? '=' : ''}:${idOf(prop.shape)}${notes}`;
       });
       return `{${props.join()}${shape.index === undefined ? '' : `${shape.isNumberIndex ? '#' : '*'}:${idOf(shape.index)}`}${shape.isOpen ? '+' : ''}}`;
     }

@@ -23,6 +23,10 @@ export interface GroupLoad {
   readonly hints?: readonly string[];
   /** Operations that nothing checks, because their source was not found: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
+  /** Operations whose results `results: 'declared'` does not limit, because their type is not read. */
+  readonly unfiltered?: readonly string[];
+  /** Operations that the OpenAPI document does not describe whole, each with the reason. Only in development. */
+  readonly undocumented?: readonly string[];
   /** How many tools for agents (MCP) the group has; absent for a group without tools. */
   readonly tools?: number;
   readonly hung?: boolean;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
-import { type ReportMismatch, withContract } from '../../groups/group-contract.ts';
+import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
 import { createService, type LoadedService } from '../../groups/service-file.ts';
 import { applyService, refuseUserWithoutService } from '../../groups/service-rules.ts';
@@ -14,7 +14,7 @@ import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
-import { hintsOf } from './hints.ts';
+import { hintsOf, undocumentedOperations } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
@@ -78,7 +78,9 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   closure(): LoadedFile[];
 }
 
-export interface GroupsOptions extends Pick<NewGroupsOptions, 'admit' | 'onImporting'> {
+export interface GroupsOptions
+  extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
+    Pick<ContractOptions, 'onMismatch' | 'onUndeclared'> {
   readonly dir: string;
   readonly log: Log;
   /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
@@ -90,8 +92,6 @@ export interface GroupsOptions extends Pick<NewGroupsOptions, 'admit' | 'onImpor
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** Called once by `loadAll`, after the service file and before the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
-  /** Reports results that differ from their types. When it is undefined, results are not checked. */
-  readonly onMismatch?: ReportMismatch | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;
 }
@@ -107,6 +107,7 @@ export function createGroups({
   onFile,
   onService,
   onMismatch,
+  onUndeclared,
   reportsOperations = false,
 }: GroupsOptions): Groups {
   const files = createFileLoader({ dir, loadTimeout, onFile });
@@ -167,7 +168,9 @@ export function createGroups({
       const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-      const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, onMismatch);
+      const sendsDeclared = serviceState.kind === 'loaded' && serviceState.service.sendsDeclared;
+      const options = { sendsDeclared, onMismatch, onUndeclared };
+      const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, options);
       checkTools(created, toolOwners, path);
       if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
       // With a broken service file no request is answered, so no operation is refused here.
@@ -175,7 +178,9 @@ export function createGroups({
       return created;
     });
     if (loaded === undefined) return { load };
-    const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+    const names = reportsOperations
+      ? { operationNames: [...loaded.operations.keys()], undocumented: undocumentedOperations(loaded) }
+      : {};
     return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
   }
 

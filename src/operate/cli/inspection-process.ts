@@ -48,12 +48,13 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   send({ kind: 'loaded' });
   const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));
   const serviceFile = files.find(({ group }) => group === SERVICE);
+  const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   const loadedGroups = files
     .filter(({ group }) => group !== SERVICE)
     .map((file): LoadedGroup => {
-      return { ...file, ...outlineGroup(file.ok ? (groups.find(file.group) as Group) : undefined) };
+      const group = file.ok ? (groups.find(file.group) as Group) : undefined;
+      return { ...file, ...outlineGroup(group, service?.sendsDeclared) };
     });
-  const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   return {
     groups: loadedGroups,
     service: serviceFile,
@@ -69,13 +70,18 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'strict'> {
+function outlineGroup(
+  group: Group | undefined,
+  sendsDeclared: boolean | undefined,
+): Pick<LoadedGroup, 'operations' | 'strict'> {
   const contract = group?.contract;
   return {
     operations: Array.from(group?.operations ?? [], ([name, { settings }]) => {
       const operation = contract?.operations.get(name);
       const outline = operation && outlineOf(operation, contract?.defs ?? {});
-      return { name, contract: outline, access: outlineAccess(settings.access) };
+      const isTyped = operation?.results.some(({ returnedSchema }) => returnedSchema !== undefined) === true;
+      const sendsAll = isTyped && sendsDeclared !== true && settings.results !== 'declared';
+      return { name, contract: outline, access: outlineAccess(settings.access), sendsAll };
     }),
     // A group without routes can be strict only because of the service file.
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),

@@ -26,6 +26,8 @@ export interface ListedOperation {
   readonly contract?: ContractOutline | undefined;
   /** The callers that the operation accepts, in words; undefined when anyone may call it. */
   readonly access?: string | undefined;
+  /** Whether the operation has a result type, and sends the fields that this type does not declare. */
+  readonly sendsAll?: boolean;
 }
 
 export interface LoadedGroup extends GroupLoad {

@@ -15,6 +15,21 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /**
+ * A JSON Schema, such as a schema of TypeBox. Its keywords are those that the check implements. `static` is the type
+ * that TypeBox gives to its schemas.
+ */
+export interface JsonSchema<Data = unknown> {
+  readonly type?: unknown;
+  readonly properties?: unknown;
+  readonly anyOf?: unknown;
+  readonly enum?: unknown;
+  readonly const?: unknown;
+  readonly $ref?: unknown;
+  readonly static?: Data;
+  readonly '~standard'?: undefined;
+}
+
+/**
  * One condition on the caller:
  * - `'anyone'`: no condition.
  * - `'application'`: the request has a valid credential; else the answer is 401.
@@ -77,11 +92,13 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
    */
   readonly limit?: string | Limit;
   /** A schema for the body, or `'stream'`: then `data` is a `ReadableStream` of the bytes, which are not buffered. */
-  readonly body?: StandardSchema<unknown, Data> | 'stream';
+  readonly body?: StandardSchema<unknown, Data> | JsonSchema<Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
-  readonly query?: StandardSchema<unknown, Query>;
+  readonly query?: StandardSchema<unknown, Query> | JsonSchema<Query>;
+  /** A schema for `params.path`, the values of the segments that the route names. */
+  readonly path?: StandardSchema | JsonSchema;
   /** A schema for the result, for the OpenAPI document only. The schema may declare a `Date` as its text. */
-  readonly result?: StandardSchema<unknown, Result>;
+  readonly result?: StandardSchema<unknown, Result> | JsonSchema<Result>;
   /**
    * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
    * 205, which have no body.

@@ -2,6 +2,7 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE } from '../schema/schema.ts';
+import { NOTE_FORMATS } from '../source/constraint-tags.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FORMATS } from '../types/formats.ts';
 import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
@@ -28,7 +29,8 @@ export function compileLiterals(literals: readonly unknown[], parsesText: boolea
 const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(FAULTS.notString));
 
 export function compileString(schema: Schema): Check {
-  const { minLength, maxLength, format } = schema;
+  const { minLength, maxLength } = schema;
+  const format = NOTE_FORMATS.has(schema.format as string) ? undefined : schema.format;
   const becomesDate = Object.hasOwn(schema, IS_DATE);
   const matchesFormat = format === undefined ? undefined : FORMATS[format];
   if (format !== undefined && matchesFormat === undefined) throw new Error(`No check implements the format ${format}`);

@@ -73,6 +73,25 @@ const CONTROLLERS = {
     }`,
 };
 
+test('a file of schemas runs once, also when it is imported for types and for values', async (t) => {
+  const count = Symbol.for('gatefold-test-schemas');
+  const runs = globalThis as unknown as Record<symbol, number>;
+  t.after(() => void delete runs[count]);
+  const once = await startService({
+    controllers: {
+      'lib.ts': LIBRARY,
+      't.ts': `${Z}import { named } from './lib.ts';\n(globalThis as any)[Symbol.for('gatefold-test-schemas')] = 1 + ((globalThis as any)[Symbol.for('gatefold-test-schemas')] ?? 0);\nexport const T = named;\nexport type Only = z.infer<typeof T>;`,
+      'AController.ts':
+        "import type { Only } from './t.ts';\nexport default class AController { created(data: Only) { return data; } }",
+      'BController.ts':
+        "import { T, type Only } from './t.ts';\nexport default class BController { created(data: Only) { return { data, T: typeof T }; } }",
+    },
+  });
+  t.after(() => once.close());
+  for (const name of ['a', 'b']) assert.equal((await fetch(`${once.url}/api/${name}`, { method: 'POST' })).status, 422);
+  assert.equal(runs[count], 1);
+});
+
 let service: Service;
 before(async () => {
   service = await startService({ controllers: CONTROLLERS });
@@ -217,6 +236,11 @@ describe('a controller is refused for', () => {
         't.ts': "import { named } from './lib.ts';\nexport let T = named;",
         'b.ts': "export { T as B } from './t.ts';",
       },
+    ],
+    [
+      'a schema of a file with a query',
+      operation('z.infer<typeof T>', "import { named as T } from './lib.ts?again';"),
+      /T is imported by a specifier with a query/,
     ],
     [
       'a name that is no schema',

@@ -106,6 +106,9 @@ function findExport(head: string, fields: string[], scope: Scope, fail: Fail): {
       fail(`the schema ${head} is not exported, so its value cannot be read`, `write export const ${head} = …`);
     return { path, keys: [exported as string, ...fields] };
   }
+  // Such a specifier gives the importing file an instance of its own, which is not the one that would be read.
+  if (/[?#]/.test(imported.from.slice(1)))
+    return fail(`the schema ${head} is imported by a specifier with a query`, 'import it without the query');
   const loaded = scope.load(path, imported.from, 'value');
   if (typeof loaded !== 'object')
     return fail(

@@ -11,6 +11,7 @@ export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type {
   Access,
   AccessRule,
+  JsonSchema,
   Limit,
   LimitParams,
   OperationName,

@@ -104,6 +104,8 @@ export interface OperationFacts extends Pick<OperationContract, 'user' | 'unchec
   readonly headerNames?: readonly string[] | undefined;
   /** Whether each kind of answer is a stream of events. */
   readonly hasOnlyEvents: boolean;
+  /** Whether the check of its requests calls the schema of a library, which is code of the author. */
+  readonly runsAuthorsCode?: boolean;
 }
 
 /** The `uncheckedReason` of `find(data: unknown)`. */

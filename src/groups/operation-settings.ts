@@ -32,10 +32,10 @@ const PROPERTIES: Readonly<
     isLimit,
     `${RATE_FORM}, or { rate: '20/15m', by: (params) => text, count: 'failures' }, where by is not async`,
   ],
-  body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
-  query: [isSchema, 'a Standard Schema'],
-  path: [isSchema, 'a Standard Schema'],
-  result: [isSchema, 'a Standard Schema'],
+  body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema, a JSON Schema or 'stream'`],
+  query: [isSchema, 'a Standard Schema or a JSON Schema'],
+  path: [isSchema, 'a Standard Schema or a JSON Schema'],
+  result: [isSchema, 'a Standard Schema or a JSON Schema'],
   results: [(value) => value === 'declared', "'declared'"],
   status: [
     (value) => isBetween(value, 200, 299) && value !== 204 && value !== 205,
@@ -115,17 +115,16 @@ function readValue(property: string, value: unknown, prefix: string): unknown {
   if (!Object.hasOwn(PROPERTIES, property))
     refuse(`${prefix} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
   const [isValid, expected] = PROPERTIES[property as keyof OperationSettings];
-  const copy = copyOf(value, `${prefix}: ${property}:`);
+  const isPart = /^(?:body|query|path|result)$/.test(property);
+  const copy = isPart ? value : copyOf(value, `${prefix}: ${property}:`);
   if (!isValid(copy)) refuse(`${prefix}: ${property} must be ${expected}`);
   return copy;
 }
 
-/** Copies and freezes a value, so that a later change has no effect. A schema of a library is not copied. */
+/** Copies and freezes a value, so that a later change has no effect. A schema is not copied. */
 function copyOf(value: unknown, prefix: string): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, prefix)));
-  return isPlainObject(value) && !('~standard' in value)
-    ? Object.freeze(Object.fromEntries(entriesOf(value, prefix)))
-    : value;
+  return isPlainObject(value) ? Object.freeze(Object.fromEntries(entriesOf(value, prefix))) : value;
 }
 
 /**
@@ -180,7 +179,13 @@ function isLimit(value: unknown): boolean {
   return (by === undefined || (isPlainFunction(by) && !isAsync)) && (count === undefined || count === 'failures');
 }
 
-/** Says whether a value is a Standard Schema. A schema can be a function, as in some libraries. */
+/**
+ * Says whether a value is a Standard Schema, which can be a function, or may be a JSON Schema. The contract refuses a
+ * JSON Schema that no check implements (contract/schema/json-schema.ts).
+ */
 function isSchema(value: unknown): boolean {
-  return typeof Object(Object(value)['~standard']).validate === 'function';
+  const standard: unknown = Object(value)['~standard'];
+  return standard === undefined
+    ? isPlainObject(value) && Object.keys(value).length > 0
+    : typeof Object(standard).validate === 'function';
 }

@@ -26,13 +26,12 @@ export function createCallSteps(options: CallOptions) {
   const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
-    const { check, settings, facts } = exchange.choice.operation;
+    const { check, facts } = exchange.choice.operation;
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
     if (facts?.headerNames !== undefined) input.headers = readHeaders(exchange.request.rawHeaders, facts.headerNames);
     // The schemas of a library are code of the author. The check of types is not, so it does not pay for a context.
-    const isSchema = [settings.body, settings.query, settings.path].some((schema) => schema !== undefined);
-    const problems = isSchema
+    const problems = facts?.runsAuthorsCode
       ? (contexts.run(exchange, () => runCheck(check, input, exchange)) as ReturnType<RequestCheck>)
       : runCheck(check, input, exchange);
     if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);

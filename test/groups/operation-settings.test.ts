@@ -161,7 +161,11 @@ describe('static operations', () => {
     ['accepts without a media type', { index: { accepts: ['png'] } }, /accepts must be/],
     ['a body limit that is a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
     ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
-    ['a body that is not a schema', { index: { body: {} } }, /body must be a Standard Schema or 'stream'/],
+    [
+      'a body that is not a schema',
+      { index: { body: {} } },
+      /body must be a Standard Schema, a JSON Schema or 'stream'/,
+    ],
     ['a schema beside accepts', { index: { body: schema, accepts: ['image/*'] } }, /no schema of a body checks/],
     [
       'a schema beside accepts with a type that is not decoded',

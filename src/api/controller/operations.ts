@@ -15,6 +15,21 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /**
+ * A JSON Schema, such as a schema of TypeBox. Its keywords are those that the check implements. `static` is the type
+ * that TypeBox gives to its schemas.
+ */
+export interface JsonSchema<Data = unknown> {
+  readonly type?: unknown;
+  readonly properties?: unknown;
+  readonly anyOf?: unknown;
+  readonly enum?: unknown;
+  readonly const?: unknown;
+  readonly $ref?: unknown;
+  readonly static?: Data;
+  readonly '~standard'?: undefined;
+}
+
+/**
  * One condition on the caller:
  * - `'anyone'`: no condition.
  * - `'application'`: the request has a valid credential; else the answer is 401.
@@ -82,16 +97,16 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
    */
   readonly limit?: string | Limit;
   /** A schema for the body, or `'stream'`: then `data` is a `ReadableStream` of the bytes, which are not buffered. */
-  readonly body?: StandardSchema<unknown, Data> | 'stream';
+  readonly body?: StandardSchema<unknown, Data> | JsonSchema<Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
-  readonly query?: StandardSchema<unknown, Query>;
-  /** A schema for `params.path`, whose values are texts. */
-  readonly path?: StandardSchema<unknown, Path>;
+  readonly query?: StandardSchema<unknown, Query> | JsonSchema<Query>;
+  /** A schema for `params.path`, the values of the segments that the route names. They are texts. */
+  readonly path?: StandardSchema<unknown, Path> | JsonSchema<Path>;
   /**
    * A schema for the result, for the OpenAPI document. With `results: 'declared'`, its output is sent. The schema may
    * declare a `Date` as its text.
    */
-  readonly result?: StandardSchema<unknown, Result>;
+  readonly result?: StandardSchema<unknown, Result> | JsonSchema<Result>;
   /** With `'declared'`, a result is sent without the fields that its type does not declare; default: all fields. */
   readonly results?: 'declared';
   /**

@@ -2,8 +2,7 @@
 // place of types of its source. All of them have the interface of https://standardschema.dev. The library then checks
 // the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
 
-import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
-import type { MoveDefinitions } from '../schema/bundle.ts';
+import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
 import { cutPointer, escapeStep } from './run.ts';
@@ -24,57 +23,20 @@ export interface StandardSchema {
   };
 }
 
-/** The settings of one operation in `static operations` that replace types of its source. */
+/**
+ * The settings of one operation in `static operations` that replace types of its source. A schema that is no Standard
+ * Schema is a JSON Schema.
+ */
 export interface ContractSettings {
   /** Whether requests are not checked, although the source declares their types. */
   readonly unchecked?: boolean | undefined;
-  readonly body?: StandardSchema | 'stream' | undefined;
-  readonly query?: StandardSchema | undefined;
-  readonly path?: StandardSchema | undefined;
+  readonly body?: StandardSchema | object | 'stream' | undefined;
+  readonly query?: StandardSchema | object | undefined;
+  readonly path?: StandardSchema | object | undefined;
   readonly closed?: boolean | undefined;
-  readonly result?: StandardSchema | undefined;
+  readonly result?: StandardSchema | object | undefined;
   readonly status?: number | undefined;
   readonly summary?: string | undefined;
-}
-
-export function applySettings(
-  contract: OperationContract,
-  { body, query, path, result, status, summary }: ContractSettings,
-  moveDefinitions: MoveDefinitions,
-): OperationContract {
-  const { name } = contract;
-  const gaps: string[] = [];
-  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'path' | 'result'): Schema =>
-    moveDefinitions(
-      jsonSchemaOf(schema, part === 'result' ? 'output' : 'input', (message) => gaps.push(`${part}: ${message}`)),
-      `${name}_${part}`,
-    );
-  const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
-  const firstResult = {
-    ...first,
-    // The setting `status` does not replace the status of a `Reply<201, …>`.
-    status: first.status === 200 ? (status ?? 200) : first.status,
-    schema: result === undefined ? first.schema : documentSchema(result, 'result'),
-  };
-  const hasBodySchema = body !== undefined && body !== 'stream';
-  const isQueryData = queryAsData(name, { body, query }) === 'always';
-  const merged = {
-    ...contract,
-    summary: summary ?? contract.summary,
-    data: hasBodySchema
-      ? documentSchema(body, 'body')
-      : query !== undefined && isQueryData
-        ? documentSchema(query, 'query')
-        : contract.data,
-    query: query === undefined ? contract.query : documentSchema(query, 'query'),
-    path: path === undefined ? contract.path : documentSchema(path, 'path'),
-    uncheckedReason: needsNoDataType(name, { body, query }) ? undefined : contract.uncheckedReason,
-    results: [firstResult, ...others],
-    undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,
-  };
-  return gaps.length === 0
-    ? merged
-    : { ...merged, schemaGaps: `its schema has no JSON Schema in one place (${gaps.join('; ')})` };
 }
 
 /**
@@ -142,7 +104,11 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
  *
  * @param onGap gets the message of the library about such a place
  */
-function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output', onGap: (message: string) => void): Schema {
+export function jsonSchemaOf(
+  schema: StandardSchema,
+  side: 'input' | 'output',
+  onGap: (message: string) => void,
+): Schema {
   const write = (libraryOptions?: object): Schema => {
     const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);

@@ -2,7 +2,7 @@
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
-import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
+import type { QueryAsData, Validated } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
 import { flattenParts } from './unions.ts';
 
@@ -32,10 +32,24 @@ export interface RequestSchemas {
    * types. `body` is for `data`. `queryAsData` says which requests pass their query as `data` (library.ts).
    */
   readonly librarySchemas: {
-    readonly body?: StandardSchema | undefined;
-    readonly query?: StandardSchema | undefined;
-    readonly path?: StandardSchema | undefined;
+    readonly body?: Validate | undefined;
+    readonly query?: Validate | undefined;
+    readonly path?: Validate | undefined;
+    /** Whether `data` has a schema, of a library or a JSON Schema. */
+    readonly hasBody?: boolean;
     readonly queryAsData: QueryAsData;
+  };
+}
+
+export type Validate = (value: unknown, part: Problem['in']) => Validated | Promise<Validated>;
+
+/** Returns a check of texts in the form of a library's schema. */
+export function validateTexts(schema: Schema, { texts }: Compilers): Validate {
+  const check = texts.compile(schema);
+  return (value, part) => {
+    const run = new CheckRun();
+    const converted = run.check(check, value);
+    return run.mistakes.length === 0 ? { value: converted } : { problems: problemsOf(run, part) };
   };
 }
 
@@ -70,14 +84,14 @@ const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELET
 /** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, path, queryAsData } = schemas.librarySchemas;
+  const { body, query, path, hasBody, queryAsData } = schemas.librarySchemas;
   if (body === undefined && query === undefined && path === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`. GET, HEAD and DELETE have no body to check, so without a
     // schema for the body they get the query, too.
     const dataIsQuery =
       queryAsData === 'always' ||
-      (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && METHODS_WITHOUT_BODY.has(verb))));
+      (queryAsData !== 'never' && (dataSource === 'query' || (!hasBody && METHODS_WITHOUT_BODY.has(verb))));
     const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource, verb) ?? [])];
     const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
       const outcome = await validation;
@@ -85,11 +99,13 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
       else parts[part] = outcome.value;
     };
     const dataBeforeSchemas = parts.data;
-    if (path !== undefined) await convert('path', validate(path, parts.path, 'path'));
-    if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
+    if (path !== undefined) await convert('path', path(parts.path, 'path'));
+    if (query !== undefined) await convert('query', query(parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
+    else if (body !== undefined && schemas.dataIsOptional && isLeftOut(dataSource, dataBeforeSchemas))
+      parts.data = undefined;
     else if (body !== undefined)
-      await convert('data', validate(body, dataBeforeSchemas, dataSource === 'query' ? 'query' : 'body'));
+      await convert('data', body(dataBeforeSchemas, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
@@ -146,6 +162,9 @@ function namesIn(schemas: readonly (Schema | undefined)[], { texts }: Compilers)
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
+/** Whether a request has no data, so that optional data is undefined, and its schema is not called. */
+const isLeftOut = (dataSource: DataSource, data: unknown): boolean =>
+  dataSource === 'nothing' || (dataSource === 'query' && isEmpty(data));
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
 /** Checks one part. @returns `problems`, the same list, when the part has no mistakes; otherwise a new, longer list */
@@ -163,9 +182,10 @@ function checkPart(
     parts[part] = converted;
     return problems;
   }
+  const found = problemsOf(run, nameInError);
   run.mistakes = [];
-  return [
-    ...(problems ?? []),
-    ...mistakes.map((mistake) => ({ in: nameInError, ...mistake, pointer: cutPointer(mistake.pointer) })),
-  ];
+  return [...(problems ?? []), ...found];
 }
+
+const problemsOf = ({ mistakes }: CheckRun, part: Problem['in']): Problem[] =>
+  mistakes.map((mistake) => ({ in: part, ...mistake, pointer: cutPointer(mistake.pointer) }));

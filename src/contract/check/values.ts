@@ -2,6 +2,7 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_TRIMMED } from '../schema/schema.ts';
+import { NOTE_FORMATS } from '../source/constraint-tags.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FORMATS } from '../types/formats.ts';
 import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
@@ -30,7 +31,8 @@ const checkString: Check = (value, run) => (typeof value === 'string' ? value : 
 const trimString: Check = (value, run) => (typeof value === 'string' ? value.trim() : run.report(FAULTS.notString));
 
 export function compileString(schema: Schema): Check {
-  const { minLength, maxLength, format } = schema;
+  const { minLength, maxLength } = schema;
+  const format = NOTE_FORMATS.has(schema.format as string) ? undefined : schema.format;
   const isTrimmed = Object.hasOwn(schema, IS_TRIMMED);
   const becomesDate = Object.hasOwn(schema, IS_DATE);
   const matchesFormat = format === undefined ? undefined : FORMATS[format];

@@ -185,5 +185,7 @@ function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'numb
 
 /** JSON Schema 2020-12 allows notes (`description`, `default`, …) beside `$ref`. */
 function addNotes(schema: Schema, notes: Notes): Schema {
-  return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
+  if (Object.keys(notes).length === 0) return schema;
+  // A format that is only a note does not replace a format that is checked.
+  return { ...schema, ...notes, ...(schema.format !== undefined && { format: schema.format }) };
 }

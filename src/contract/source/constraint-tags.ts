@@ -37,6 +37,9 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
   uniqueItems: { constrains: 'array', value: 'flag' },
 } satisfies Record<string, TagRow>);
 
+/** Formats of OpenAPI that say how a value is stored or shown. They are notes for the document, and no check. */
+export const NOTE_FORMATS: ReadonlySet<string> = new Set('password byte binary int32 int64 float double'.split(' '));
+
 /** Matches the type in `@type int`, `@asType integer` or `@type {float}`, which are tags of other libraries. */
 const NUMBER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
@@ -105,7 +108,8 @@ export function readConstraints(doc: string | undefined): Constraints {
     const row = CONSTRAINTS[tag];
     const mistake = findTagMistake(tag, value);
     if (mistake !== undefined) throw new Error(mistake);
-    if (row !== undefined) {
+    if (tag === 'format' && NOTE_FORMATS.has(value)) notes.format = value;
+    else if (row !== undefined) {
       const keywordValue = readConstraintValue(tag, row, value, tags[i + 1]);
       if (tag in keywords && keywords[tag] !== keywordValue)
         throw new Error(`@${tag} is written twice with different values: write it once`);

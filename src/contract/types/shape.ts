@@ -41,6 +41,23 @@ export interface NamedShape {
   readonly notes: Notes;
   /** Evaluates the type at the first call, and keeps the result. @throws Unsupported */
   readonly target: () => Shape;
+  /** The schema from which the type is inferred. `target` of such a shape always throws. */
+  readonly inferredFrom?: SchemaReference;
+}
+
+/** A schema in the code of the author: `NewUser` in `z.infer<typeof NewUser>`. */
+export interface SchemaReference {
+  /** The schema as written: `NewUser`, `schemas.NewUser`. */
+  readonly name: string;
+  /** The own file whose module exports the schema. */
+  readonly path: string;
+  /** The exported name, and the keys that lead from the exported value to the schema. */
+  readonly keys: readonly string[];
+  /** The `vendor` of the Standard Schema, `json` for a JSON Schema, or `any` for any Standard Schema. */
+  readonly vendor: string;
+  /** The place of the type that names the schema. */
+  readonly from: string;
+  readonly at: number;
 }
 
 export interface TupleShapeItem {

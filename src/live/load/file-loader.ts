@@ -63,9 +63,22 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
       const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
       const groupReader = await getReader();
       try {
-        return build(module, groupReader);
+        return await buildWithSchemas(() => build(module, groupReader));
       } catch (error) {
         if (!(error instanceof SourceChanged) || attempt === MAX_LOADS) throw error;
+      }
+    }
+  }
+
+  /** Imports the files whose schemas are checks. A file that is only imported for its types has not been loaded yet. */
+  async function buildWithSchemas<T>(build: () => T): Promise<T> {
+    for (;;) {
+      try {
+        return build();
+      } catch (error) {
+        const { neededModule } = Object(error) as { neededModule?: unknown };
+        if (typeof neededModule !== 'string') throw error;
+        await modules.loadSchemas(neededModule, loadTimeout);
       }
     }
   }

@@ -163,9 +163,13 @@ export function createGroups({
   }
 
   async function loadOne(group: string, file: string): Promise<GroupOutcome> {
+    /** The controller is created once for each import, even if its contract is read again (part-schemas.ts). */
+    let instance: { readonly module: object; readonly exported: ReturnType<typeof instantiate> } | undefined;
     const { load, loaded } = await files.load(group, file, (module, reader, path) => {
       refuseTwin(group);
-      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
+      if (instance?.module !== module)
+        instance = { module, exported: instantiate(group.slice(group.lastIndexOf('/') + 1), module) };
+      const { exported } = instance;
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
       const sendsDeclared = serviceState.kind === 'loaded' && serviceState.service.sendsDeclared;

@@ -13,6 +13,9 @@ export const SERVICE = 'service';
  */
 export const ROOT = '/';
 
+/** The group of `fallback` of the service file. No URL and no key has this name. */
+export const FALLBACK = '/*';
+
 export function isRoot(group: string): boolean {
   return group.endsWith('/');
 }

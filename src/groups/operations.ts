@@ -10,6 +10,7 @@ import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
 import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName, verbRoutes } from './group-routes.ts';
+import type { MountFacts } from './mount.ts';
 import { readSettings } from './operation-settings.ts';
 import { findProtections } from './protections.ts';
 
@@ -37,6 +38,8 @@ export interface Operation {
   readonly guards: Guards | undefined;
   /** Checks a request by the types of the operation. `check` is undefined when there is nothing to check. */
   readonly check: RequestCheck | undefined;
+  /** Set for the operation of a mount, and undefined for an operation of an author. */
+  readonly mount?: MountFacts;
   /** Facts of the contract. `facts` is undefined until the types of the group are read. */
   readonly facts: OperationFacts | undefined;
 }

@@ -25,10 +25,12 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
   };
 
   return function readData(exchange): Outcome {
-    const { body, bodyLimit: limit = bodyLimit, accepts } = exchange.choice.operation.settings;
+    const { settings, mount } = exchange.choice.operation;
+    const { body, bodyLimit: limit = bodyLimit, accepts } = settings;
     if (body === 'stream') {
       if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
-      const stream = streamBody(exchange, limit, processLimits.streamedUploads);
+      const refuse = mount && ((error: Error) => fail(exchange, error));
+      const stream = streamBody(exchange, limit, processLimits.streamedUploads, refuse);
       return keepInput(exchange, stream, parseQuery(exchange.queryText, objectWithoutPrototype()), undefined);
     }
     if (!exchange.hasBody) {

@@ -20,6 +20,8 @@ export class AnswerState {
   isClientFault = false;
   /** True when the head of a streamed answer has been sent. */
   isStreaming = false;
+  /** True when the handler of a mount sets the CORS headers of the answer. */
+  ownsCors = false;
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
   /** The streamed answer, from its start on: before its head is sent, and after its end. */

@@ -12,7 +12,7 @@ import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { endEvent } from '../request-event.ts';
-import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { endAnswer, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
@@ -63,6 +63,7 @@ export class Responder {
   readonly #refusals: Refusals;
   readonly #replies: Replies;
   #headerSets = createHeaderSets(undefined);
+  #ownCorsSet = createOwnCorsSet();
   #preflightStatus: 200 | 204 = 200;
   #isDraining = false;
 
@@ -163,6 +164,7 @@ export class Responder {
   /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
     this.#headerSets = createHeaderSets(service);
+    this.#ownCorsSet = createOwnCorsSet(service?.headers);
     this.#preflightStatus = service?.cors?.preflightStatus ?? 200;
     this.#refusals.useFormat(service?.formatError);
   }
@@ -179,6 +181,8 @@ export class Responder {
       CLOSING_CODES.has(error.code) ||
       this.#hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
+    // A refusal is the service's own answer, also where a mount sets the CORS headers of its answers.
+    exchange.answer.ownsCors = false;
     const set = this.#headerSetOf(exchange);
     const { ownHeaders } = exchange.answer;
     if (contentType === undefined && ownHeaders === undefined)
@@ -223,7 +227,7 @@ export class Responder {
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {
-    return this.#headerSets(exchange.head.origin, exchange.request);
+    return exchange.answer.ownsCors ? this.#ownCorsSet : this.#headerSets(exchange.head.origin, exchange.request);
   }
 
   #end(exchange: Exchange, body: string | Uint8Array): void {

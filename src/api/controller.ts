@@ -8,14 +8,8 @@ export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/erro
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
-export {
-  type Mount,
-  type MountSettings,
-  mount,
-  type NodeHandler,
-  type NodeMountSettings,
-  type WebHandler,
-} from './controller/mount.ts';
+export type { Mount, MountSettings, NodeHandler, NodeMountSettings, WebHandler } from './controller/mount.ts';
+export { mount } from './controller/mount.ts';
 export type {
   Access,
   AccessRule,
@@ -131,11 +125,8 @@ export interface ControllerParams<Shape extends ParamsShape = object> extends He
   /** Aborted when the client disconnects or the operation exceeds its time limit. */
   readonly signal: AbortSignal;
   /**
-   * Creates the request as the web's own type, for a library that takes one. It has the body as it was sent if the
-   * setting `body` is `'stream'`, and the decompressed body otherwise. It has neither a key of Gatefold nor the headers
-   * of the connection.
-   *
-   * @throws HttpError MISDIRECTED_REQUEST when the service has DOMAINS, and `Host` is none of them
+   * Creates the request as the web's own type. It has neither a key of Gatefold nor the headers of the connection. Its
+   * body is as it was sent if the setting `body` is `'stream'`, and decompressed otherwise.
    */
   readonly toRequest: () => Request;
 }

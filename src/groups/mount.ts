@@ -1,12 +1,11 @@
 // Makes a group of a mount: one operation for all methods and all paths, whose method calls the handler. No type of the
 // handler is read, so its contract says that nothing is checked.
-import { isMount, type Mount, type NodeHandler, type WebHandler } from '../api/controller/mount.ts';
-import type { ControllerParams } from '../api/controller.ts';
+import { isMount, type Mount, type WebHandler } from '../api/controller/mount.ts';
+import { FALLBACK } from '../base/group-name.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { ANY_VERB } from '../base/route-name.ts';
 import { isObject, isPlainFunction, isThenable } from '../base/values.ts';
 import { factsOf, type OperationContract } from '../contract/contract.ts';
-import type { GroupRoute } from './group-routes.ts';
 import { isMountSetting, readMountSettings } from './operation-settings.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
@@ -21,15 +20,13 @@ export interface MountFacts {
 
 /** The name of the only operation of a mount. It also answers the bare path of the group. */
 const NAME = `${ANY_VERB} {path*}`;
-const ROUTES: readonly GroupRoute[] = [
+const ROUTES = [
   { name: NAME, verb: ANY_VERB, segments: [], takesRest: false },
   {
-    name: NAME,
-    verb: ANY_VERB,
+    ...{ name: NAME, verb: ANY_VERB, takesRest: true },
     segments: [{ literal: undefined, name: 'path', isRest: true, suffix: '' }],
-    takesRest: true,
   },
-];
+] as const;
 /** Why nothing checks the data of a mount. */
 export const A_HANDLER = 'a handler of its own';
 const GUARDS = /^_?(?:before|around|after)$/;
@@ -37,62 +34,56 @@ const GUARDS = /^_?(?:before|around|after)$/;
 /**
  * @param at the file of the group
  * @param moduleExports the exports of the file, none of which may look like a protection, which would have no effect
+ * @returns undefined when `exported` is no mount
  * @throws Error with a message of one line
  */
 export function createMountGroup(
   name: string,
-  { kind, handler, settings: given }: Mount,
+  exported: unknown,
   at: string,
   moduleExports: Readonly<Record<string, unknown>> = {},
-  defaultCors: 'own' | 'service' = 'service',
-): Group {
+): Group | undefined {
+  if (!isMount(exported)) return undefined;
   const stray = Object.keys(moduleExports).find(
     (key) => isMountSetting(key) || key === 'operations' || GUARDS.test(key),
   );
   if (stray !== undefined)
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
-  const { cors = defaultCors, strip = false, ...own } = readMountSettings(given, kind);
-  const settings = Object.freeze({ ...own, body: 'stream' as const });
+  const { kind, handler } = exported;
+  const defaultCors = name === FALLBACK ? 'own' : 'service';
+  const { cors = defaultCors, strip = false, ...own } = readMountSettings(exported.settings, kind);
   const contract: OperationContract = {
     ...{ name: NAME, summary: own.summary ?? A_HANDLER, isDeprecated: false, dataIsOptional: true, at },
     ...{ uncheckedReason: A_HANDLER, results: [{ status: 200, body: 'bytes' }] },
   };
   const operation: Operation = {
-    ...{ name: NAME, verb: ANY_VERB, controller: {}, method: methodOf(kind, handler), settings, depth: 0 },
+    ...{ name: NAME, verb: ANY_VERB, controller: exported, method: methodOf(kind, handler), depth: 0 },
     ...{ guards: undefined, check: undefined, facts: factsOf(contract) },
-    mount: { kind, ownsCors: cors === 'own', strips: strip },
+    settings: Object.freeze({ ...own, body: 'stream' as const }),
+    mount: { kind, ownsCors: cors === 'own', strips: strip && name !== FALLBACK },
   };
-  const groupContract = { group: name, operations: new Map([[NAME, contract]]), defs: {} };
-  const operations = new Map([[NAME, operation]]);
-  const routes = { routes: ROUTES, strictRoutes: ROUTES };
-  return { name, controller: operation.controller, operations, ...routes, unexposed: [], contract: groupContract };
+  return {
+    ...{ name, controller: exported, routes: ROUTES, strictRoutes: ROUTES, unexposed: [] },
+    operations: new Map([[NAME, operation]]),
+    contract: { group: name, operations: new Map([[NAME, contract]]), defs: {} },
+  };
 }
 
-/** Returns the mount that a module exports; undefined for any other controller. */
-export function mountOf(exported: unknown): Mount | undefined {
-  return isMount(exported) ? exported : undefined;
-}
-
+/** The method of a Node handler is the handler itself, which operation-call.ts calls with Node's own objects. */
 function methodOf(kind: Mount['kind'], handler: unknown): OperationMethod {
   const isFunction = isPlainFunction(handler);
-  if (kind === 'node') {
-    if (!isFunction) refuse('mount.node takes a function (request, response), such as an Express application');
-    return () => handler as NodeHandler;
-  }
-  const hasFetch = isObject(handler) && isPlainFunction(handler.fetch);
-  if (!isFunction && !hasFetch) refuse('mount takes a function (request) => Response, or an object with fetch');
-  const call = (params: ControllerParams): unknown =>
-    isFunction
+  if (!isFunction && (kind === 'node' || !isObject(handler) || !isPlainFunction(handler.fetch)))
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
+      'mount takes a function (request) => Response, or an object with fetch; mount.node takes (request, response) => …',
+    );
+  if (kind === 'node') return handler as OperationMethod;
+  return (_data, params) => {
+    const result: unknown = isFunction
       ? (handler as WebHandler)(params.toRequest(), params)
       : (handler as { fetch: WebHandler }).fetch(params.toRequest(), params);
-  return (_data, params) => {
-    const result = call(params);
     return isThenable(result) ? Promise.resolve(result).then(expectResponse) : expectResponse(result);
   };
-}
-
-function refuse(message: string): never {
-  throw new LoadRefusal('INVALID_EXPORT', message);
 }
 
 /** Recognises a Response by its tag. `instanceof Response` would fail for the class of a library. */

@@ -50,28 +50,21 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, Rule>> = {
 };
 
 const { access, limit, timeout, bodyLimit, summary, hidden, unchecked } = PROPERTIES;
-/** The settings of a mount, by the kind of its handler. */
-const MOUNT_PROPERTIES = {
-  web: {
-    ...{ access, limit, timeout, bodyLimit, summary, hidden, unchecked },
-    cors: [(value) => value === 'own' || value === 'service', "'own' or 'service'"] as Rule,
-  },
-  node: { strip: [isBoolean, 'true or false'] as Rule },
+const WEB_MOUNT: Readonly<Record<string, Rule>> = {
+  ...{ access, limit, timeout, bodyLimit, summary, hidden, unchecked },
+  cors: [(value) => value === 'own' || value === 'service', "'own' or 'service'"],
 };
+const NODE_MOUNT: typeof WEB_MOUNT = { ...WEB_MOUNT, strip: [isBoolean, 'true or false'] };
 
-export function isMountSetting(name: string): boolean {
-  return Object.hasOwn({ ...MOUNT_PROPERTIES.web, ...MOUNT_PROPERTIES.node }, name);
-}
+export const isMountSetting = (name: string): boolean => Object.hasOwn(NODE_MOUNT, name);
 
 /** @throws Error with a message of one line */
 export function readMountSettings(value: unknown, kind: 'web' | 'node'): NodeMountSettings {
   if (!isPlainObject(value)) refuse('the settings of a mount must be a plain object');
-  const rules = { ...MOUNT_PROPERTIES.web, ...(kind === 'node' ? MOUNT_PROPERTIES.node : {}) };
-  const entries = entriesOf(value, 'mount:').map(([property, own]) => [
-    property,
-    readValue(property, own, 'mount', rules),
-  ]);
-  return Object.fromEntries(entries);
+  const rules = kind === 'web' ? WEB_MOUNT : NODE_MOUNT;
+  return Object.fromEntries(
+    entriesOf(value, 'mount:').map(([property, own]) => [property, readValue(property, own, 'mount', rules)]),
+  );
 }
 
 /** The names that every client of the Model Context Protocol accepts. */

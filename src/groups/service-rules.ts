@@ -35,11 +35,7 @@ function withAround(guards: Operation['guards'], { around }: LoadedService): Ope
   return { before: [], after: undefined, ...guards, around: [first, ...(guards?.around ?? [])] };
 }
 
-/**
- * Applies the state of the service file. With a broken file no request is answered, so no operation is refused.
- *
- * @throws ContractError when the state does not allow an operation
- */
+/** With a broken service file no request is answered, so no operation is refused. @throws ContractError */
 export function applyRules(group: Group, state: ServiceState, file: string): Group {
   if (state.kind === 'loaded') return applyService(group, state.service, file);
   if (state.kind === 'none') refuseUserWithoutService(group, file);

@@ -28,30 +28,23 @@ export interface NodeMountSettings extends MountSettings {
 export interface Mount {
   readonly kind: 'web' | 'node';
   readonly handler: unknown;
-  readonly settings: MountSettings | NodeMountSettings;
+  readonly settings: NodeMountSettings;
+}
+
+export interface MountFunction {
+  (handler: WebHandler | { readonly fetch: WebHandler }, settings?: MountSettings): Mount;
+  node(handler: NodeHandler, settings?: NodeMountSettings): Mount;
 }
 
 /** A global symbol, because a controller can import another copy of this package. */
 const MOUNT = Symbol.for('gatefold.Mount');
 
-function mountWeb(handler: WebHandler | { readonly fetch: WebHandler }, settings: MountSettings = {}): Mount {
-  return Object.freeze({ [MOUNT]: true, kind: 'web' as const, handler, settings });
-}
+const create = (kind: Mount['kind'], handler: unknown, settings: NodeMountSettings = {}): Mount =>
+  Object.freeze({ [MOUNT]: true, kind, handler, settings });
 
-function mountNode(handler: NodeHandler, settings: NodeMountSettings = {}): Mount {
-  return Object.freeze({ [MOUNT]: true, kind: 'node' as const, handler, settings });
-}
-
-/**
- * Gives every method and every path at and below the path of the group to a handler.
- *
- * @example export default mount(auth.handler);
- * @example export default mount.node(expressApplication);
- */
-export const mount: typeof mountWeb & { readonly node: typeof mountNode } = Object.assign(mountWeb, {
-  node: mountNode,
+/** @example export default mount(auth.handler); export default mount.node(expressApplication); */
+export const mount: MountFunction = Object.assign(create.bind(undefined, 'web') as MountFunction, {
+  node: create.bind(undefined, 'node'),
 });
 
-export function isMount(value: unknown): value is Mount {
-  return typeof value === 'object' && value !== null && (value as { [MOUNT]?: unknown })[MOUNT] === true;
-}
+export const isMount = (value: unknown): value is Mount => Object(value)[MOUNT] === true;

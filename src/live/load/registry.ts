@@ -7,7 +7,7 @@ import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../b
 import { LoadRefusal } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
 import { type ReportMismatch, withContract } from '../../groups/group-contract.ts';
-import { createMountGroup, mountOf } from '../../groups/mount.ts';
+import { createMountGroup } from '../../groups/mount.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
 import { createService, type LoadedService } from '../../groups/service-file.ts';
 import { applyRules, applyService } from '../../groups/service-rules.ts';
@@ -169,9 +169,8 @@ export function createGroups({
     const { load, loaded } = await files.load(group, file, (module, reader, path) => {
       refuseTwin(group);
       const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
-      const mount = mountOf(exported.exported);
-      if (mount !== undefined)
-        return applyRules(createMountGroup(group, mount, path, exported.moduleExports), serviceState, path);
+      const mount = createMountGroup(group, exported.exported, path, exported.moduleExports);
+      if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
       const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, onMismatch);
@@ -204,8 +203,8 @@ export function createGroups({
     let fallback: Group | undefined;
     const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) => {
       const service = createService(path, module, () => reader.readErrorBody(path));
-      fallback =
-        service.fallback && applyService(createMountGroup(FALLBACK, service.fallback, path, {}, 'own'), service, path);
+      const mount = createMountGroup(FALLBACK, service.fallback, path);
+      fallback = mount && applyService(mount, service, path);
       return service;
     });
     if (loaded === undefined) return load;

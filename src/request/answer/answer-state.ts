@@ -26,6 +26,8 @@ export class AnswerState {
   status = 200;
   /** The streamed answer, from its start on: before its head is sent, and after its end. */
   live: LiveStream | undefined;
+  /** Takes the response back from the handler of a mount, so that the service can answer; mostly undefined. */
+  takeBack: (() => void) | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The headers that `params.setHeader` and its like have set; undefined for nearly all requests. */

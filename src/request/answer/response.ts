@@ -68,7 +68,7 @@ export class Responder {
   #isDraining = false;
 
   constructor(options: ResponderOptions) {
-    const { log, showsCauses, watchStream, onStreaming, contexts } = options;
+    const { log, showsCauses, watchStream, contexts } = options;
     this.#options = options;
     this.#refusals = createRefusals({ log, showsCauses });
     this.#replies = createReplies({
@@ -82,13 +82,9 @@ export class Responder {
       },
       sendHead: (exchange, status, headers, endsConnection) => {
         this.#writeHead(exchange, status, headers, endsConnection);
-        clearTimeout(exchange.timeLimitTimer);
-        exchange.answer.isStreaming = true;
-        onStreaming(exchange);
+        this.#beginStreaming(exchange);
       },
-      complete: (exchange, status, bytes) => {
-        if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
-      },
+      complete: (exchange, status, bytes) => this.complete(exchange, status, bytes),
       watchStream,
       run: contexts.run,
     });
@@ -140,6 +136,7 @@ export class Responder {
   fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.answer.isComplete) return;
     if (exchange.answer.isStreaming) return exchange.answer.live?.fail(thrown);
+    exchange.answer.takeBack?.();
     try {
       this.#refuse(
         exchange,
@@ -173,6 +170,30 @@ export class Responder {
   setDraining(): void {
     this.#isDraining = true;
     this.#replies.drain();
+  }
+
+  /** Returns the lines that the service gives to an answer which the handler of a mount writes. */
+  linesOf(exchange: Exchange): readonly string[] {
+    return [...this.#headerSetOf(exchange).addTo([]), 'X-Request-Id', exchange.requestId];
+  }
+
+  /** Sends the head of such an answer by `writeHead`, the method of Node's response. */
+  handOverHead(exchange: Exchange, writeHead: () => void): void {
+    if (this.#isDraining && !hasWaitingRequests(exchange)) exchange.response.shouldKeepAlive = false;
+    writeHead();
+    if (exchange.answer.isComplete || exchange.answer.isStreaming) return;
+    this.#beginStreaming(exchange);
+    this.#options.watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
+  }
+
+  complete(exchange: Exchange, status: number, bytes: number): void {
+    if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
+  }
+
+  #beginStreaming(exchange: Exchange): void {
+    clearTimeout(exchange.timeLimitTimer);
+    exchange.answer.isStreaming = true;
+    this.#options.onStreaming(exchange);
   }
 
   #refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {

@@ -8,6 +8,8 @@ export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/erro
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
+export type { Mount, MountSettings, NodeHandler, NodeMountSettings, WebHandler } from './controller/mount.ts';
+export { mount } from './controller/mount.ts';
 export type {
   Access,
   AccessRule,
@@ -130,6 +132,11 @@ export interface ControllerParams<Shape extends ParamsShape = object> extends He
   readonly request: IncomingMessage;
   /** Aborted when the client disconnects or the operation exceeds its time limit. */
   readonly signal: AbortSignal;
+  /**
+   * Creates the request as the web's own type. It has neither a key of Gatefold nor the headers of the connection. Its
+   * body is as it was sent if the setting `body` is `'stream'`, and decompressed otherwise.
+   */
+  readonly toRequest: () => Request;
 }
 
 export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;

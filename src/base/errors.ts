@@ -39,6 +39,7 @@ export const CATALOGUE = {
   UNSUPPORTED_CHARSET: { status: 415, message: 'The charset is not supported, only UTF-8 is' },
   UNSUPPORTED_ENCODING: { status: 415, message: 'The content encoding is not supported' },
   EXPECTATION_FAILED: { status: 417, message: 'The only expectation served is 100-continue' },
+  MISDIRECTED_REQUEST: { status: 421, message: 'The Host header names none of the domains of this service' },
   INVALID_DATA: { status: 422, message: 'The request data is not what this operation takes' },
   PRECONDITION_REQUIRED: { status: 428, message: 'Send If-Match with the ETag that the change is based on' },
   RATE_LIMITED: { status: 429, message: 'There were more requests than the limit allows' },

@@ -3,6 +3,7 @@
 // operation. The effects of a setting are not in this file.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject } from 'node:util/types';
+import type { NodeMountSettings } from '../api/controller/mount.ts';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { isBuiltInType } from '../base/media-kinds.ts';
@@ -13,10 +14,10 @@ import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
 /** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
+type Rule = readonly [isValid: (value: unknown) => boolean, expected: string];
+
 /** By property: a function that checks its value, and the description of a valid value for the error. */
-const PROPERTIES: Readonly<
-  Record<keyof OperationSettings, readonly [isValid: (value: unknown) => boolean, expected: string]>
-> = {
+const PROPERTIES: Readonly<Record<keyof OperationSettings, Rule>> = {
   accepts: [
     (value) =>
       Array.isArray(value) &&
@@ -50,6 +51,24 @@ const PROPERTIES: Readonly<
     'true, false, or the name of the tool: 1 to 64 letters, digits, _ and -',
   ],
 };
+
+const { access, limit, timeout, bodyLimit, summary, hidden, unchecked } = PROPERTIES;
+const WEB_MOUNT: Readonly<Record<string, Rule>> = {
+  ...{ access, limit, timeout, bodyLimit, summary, hidden, unchecked },
+  cors: [(value) => value === 'own' || value === 'service', "'own' or 'service'"],
+};
+const NODE_MOUNT: typeof WEB_MOUNT = { ...WEB_MOUNT, strip: [isBoolean, 'true or false'] };
+
+export const isMountSetting = (name: string): boolean => Object.hasOwn(NODE_MOUNT, name);
+
+/** @throws Error with a message of one line */
+export function readMountSettings(value: unknown, kind: 'web' | 'node'): NodeMountSettings {
+  if (!isPlainObject(value)) refuse('the settings of a mount must be a plain object');
+  const rules = kind === 'web' ? WEB_MOUNT : NODE_MOUNT;
+  return Object.fromEntries(
+    entriesOf(value, 'mount:').map(([property, own]) => [property, readValue(property, own, 'mount', rules)]),
+  );
+}
 
 /** The names that every client of the Model Context Protocol accepts. */
 export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -104,17 +123,18 @@ function readDeclared(value: unknown, isOperation: (name: string) => boolean): D
     if (!isPlainObject(settings)) refuse(`${prefix} must be a plain object`);
     const values = entriesOf(settings, `${prefix}:`).map(([property, propertyValue]) => [
       property,
-      readValue(property, propertyValue, prefix),
+      readValue(property, propertyValue, prefix, PROPERTIES),
     ]);
     return [name, Object.fromEntries(values)];
   });
   return new Map(operations);
 }
 
-function readValue(property: string, value: unknown, prefix: string): unknown {
-  if (!Object.hasOwn(PROPERTIES, property))
-    refuse(`${prefix} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
-  const [isValid, expected] = PROPERTIES[property as keyof OperationSettings];
+function readValue(property: string, value: unknown, prefix: string, rules: Readonly<Record<string, Rule>>): unknown {
+  const rule = Object.hasOwn(rules, property) ? rules[property] : undefined;
+  if (rule === undefined)
+    return refuse(`${prefix} has the unknown property ${property}; there are ${Object.keys(rules).join(', ')}`);
+  const [isValid, expected] = rule;
   const isPart = /^(?:body|query|path|result)$/.test(property);
   const copy = isPart ? value : copyOf(value, `${prefix}: ${property}:`);
   if (!isValid(copy)) refuse(`${prefix}: ${property} must be ${expected}`);

@@ -11,6 +11,7 @@ import type { ResultFilter } from '../contract/check/result-filter.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
 import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName, verbRoutes } from './group-routes.ts';
+import type { MountFacts } from './mount.ts';
 import { readSettings } from './operation-settings.ts';
 import { findProtections } from './protections.ts';
 
@@ -42,6 +43,8 @@ export interface Operation {
   readonly filter: ResultFilter | undefined;
   /** Why `results: 'declared'` has no effect on the operation; undefined without this setting. */
   readonly unfilteredReason: string | undefined;
+  /** Set for the operation of a mount, and undefined for an operation of an author. */
+  readonly mount?: MountFacts;
   /** Facts of the contract. `facts` is undefined until the types of the group are read. */
   readonly facts: OperationFacts | undefined;
 }

@@ -1,6 +1,7 @@
 // Two steps of a request: the check of its types, and the operation with its guards. Both
 // steps run within the time limit of the operation.
 
+import type { NodeHandler } from '../api/controller/mount.ts';
 import { refusal } from '../base/errors.ts';
 import { isInspected } from '../base/inspector.ts';
 import { describeError, idsOf } from '../base/log.ts';
@@ -20,6 +21,8 @@ export interface CallOptions extends ParamsParts {
   /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
   readonly contexts: ExchangeContexts;
+  readonly respond: Responder;
+  readonly bodyLimit: number;
 }
 
 export function createCallSteps(options: CallOptions) {
@@ -42,6 +45,7 @@ export function createCallSteps(options: CallOptions) {
 
   function callOperation(answer: Responder['result']): Step {
     return function callGuardedOperation(exchange): Outcome {
+      if (exchange.choice.operation.mount?.kind === 'node') return callNodeMount(exchange);
       const result = callWithInput(exchange);
       if (isThenable(result)) {
         startTimeLimit(exchange);
@@ -56,6 +60,18 @@ export function createCallSteps(options: CallOptions) {
       if (!exchange.answer.isComplete) startTimeLimit(exchange);
       return undefined;
     };
+  }
+
+  /** Calls the handler of a mount that writes its answer itself. Its code is loaded only in a service that has one. */
+  function callNodeMount(exchange: Exchange): Outcome {
+    const { method } = exchange.choice.operation;
+    startTimeLimit(exchange);
+    import('./node-mount.ts')
+      .then(({ handOver }) =>
+        contexts.run(exchange, () => handOver(exchange, method as unknown as NodeHandler, options)),
+      )
+      .catch((error) => fail(exchange, error));
+    return 'later';
   }
 
   /**

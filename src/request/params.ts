@@ -14,6 +14,7 @@ import type { OriginParts } from '../callers/access/origin-check.ts';
 import type { BackgroundWork } from './background.ts';
 import type { Query } from './body/form.ts';
 import type { Exchange } from './exchange.ts';
+import { createWebRequest } from './web-request.ts';
 
 export interface ParamsParts extends OriginParts {
   readonly log: Log;
@@ -21,6 +22,9 @@ export interface ParamsParts extends OriginParts {
   readonly proxies: TrustedProxies;
   /** BASE_PATH, which is empty when the service is at the root. */
   readonly basePath: string;
+  /** The settings DOMAINS and PORT. */
+  readonly domains: readonly string[];
+  readonly port: number;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -115,6 +119,10 @@ export class Params implements ControllerParams {
 
   get signal(): AbortSignal {
     return this.#exchange.signal;
+  }
+
+  get toRequest(): () => Request {
+    return () => createWebRequest(this.#exchange, this.#parts, this.#bytes);
   }
 }
 

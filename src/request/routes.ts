@@ -44,3 +44,6 @@ export function routeTable(docs: Availability, basePath = '/api', mcp: Availabil
       path !== '' && (docs !== 'off' || !target.startsWith('docs.')) && (mcp !== 'off' || target !== 'mcp.message'),
   );
 }
+
+/** The row of a request outside of the base path, which only the fallback answers. */
+export const OUTSIDE: Route = { methods: 'any', path: '/', target: 'gateway.index' };

@@ -10,7 +10,7 @@ import type { LoadedService } from '../groups/service-file.ts';
 import type { Groups } from '../live/load/registry.ts';
 import type { Responder } from './answer/response.ts';
 import type { Exchange, Step } from './exchange.ts';
-import { createFindOperation, createLocateGroup } from './find-operation.ts';
+import { createFindSteps, createLocateGroup } from './find-operation.ts';
 import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
 import { createReadData, type DataOptions } from './request-data.ts';
@@ -28,7 +28,7 @@ export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promi
 
 /** The parts of the service to which the rows of routes.ts lead. */
 export interface TargetParts {
-  readonly groups: Pick<Groups, 'find' | 'locate'>;
+  readonly groups: Pick<Groups, 'find' | 'locate' | 'ownsCors'>;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
@@ -40,9 +40,9 @@ export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOp
 
 /**
  * The steps for each target of routes.ts. `mcp.call` has the steps of a tool call, which run after the steps of the
- * message that brings the call.
+ * message that brings the call. `gateway.preflight` has the steps of a preflight where a mount may answer it.
  */
-export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
+export type StepsByTarget = Readonly<Record<RouteTarget | 'gateway.preflight' | 'mcp.call', readonly Step[]>>;
 
 /** @returns a function that makes the steps for a service file; its argument is undefined when there is no such file */
 export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepsByTarget {
@@ -63,7 +63,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   return (service) => {
     const checkOrigin = createCheckOrigin(service, parts);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
-    const findOperation = createFindOperation(groups, service?.strict);
+    const { findOperation, answerPreflight } = createFindSteps(parts, service?.strict);
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
@@ -89,6 +89,14 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const identitySteps = [checkRate, readData, callOperation(answerSecret)];
     return {
       'gateway.index': [...callerSteps, ...findSteps, ...operationSteps],
+      // For OPTIONS without `Authorization`, where a mount may answer it. A browser sends no user with a preflight.
+      'gateway.preflight': [
+        locateGroup,
+        answerPreflight,
+        ...callerSteps,
+        ...findSteps,
+        ...operationSteps.with(1, (exchange) => (isCorsPreflight(exchange) ? undefined : checkCaller(exchange))),
+      ],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.
       'mcp.message': [
@@ -107,6 +115,10 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       'docs.page': [useOperation('page', docs, docs.page), ...documentSteps],
     };
   };
+}
+
+function isCorsPreflight({ head: { origin }, request: { headers } }: Exchange): boolean {
+  return origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 
 /** The operation of a row that leads to no group is always the same. */

@@ -40,6 +40,7 @@ export function createParams<
     user: undefined,
     request: {},
     signal: new AbortController().signal,
+    toRequest: () => new Request('http://127.0.0.1/api/test'),
   };
   const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
     name,

@@ -1,6 +1,7 @@
 // Checks the default export of a service file, and turns it into the definition that a worker uses. Each mistake is an
 // error that names the property and says how to correct it. So a misspelt protection is never ignored in silence.
 
+import { isMount } from '../../api/controller/mount.ts';
 import type { Access } from '../../api/controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../../api/controller/service.ts';
 import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
@@ -23,6 +24,7 @@ export interface ServiceDefinition {
   readonly access: Access;
   readonly around: ServiceOptions['around'];
   readonly formatError: ServiceOptions['formatError'];
+  readonly fallback: ServiceOptions['fallback'];
   /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
@@ -50,6 +52,7 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   access: [isAccess, ACCESS_FORM],
   around: [isPlainFunction, 'a function (next, params) => result'],
   formatError: [isPlainFunction, 'a function (refusal) => body'],
+  fallback: [isMount, 'mount(handler) or mount.node(handler)'],
   cors: [isPlainObject, "an object such as { origins: ['https://app.example.com'] }"],
   securitySchemes: [isPlainObject, 'an object of OpenAPI security schemes, by name'],
   keyHeader: [isNonEmptyText, "the name of a header, such as 'X-Api-Key'"],
@@ -88,6 +91,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     access,
     around: options.around,
     formatError,
+    fallback: options.fallback,
     cors: options.cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(options.cors as object)),
     securitySchemes: readSchemes(options.securitySchemes ?? {}),
     keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),

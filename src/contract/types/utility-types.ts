@@ -56,7 +56,7 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
-  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie';
+  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie toRequest';
 /** The shape of the fields that the server fills. It fails when an operation declares ControllerParams as its data. */
 const SERVER_FIELD_SHAPE = failingShape(
   new Unsupported('a ControllerParams is the second argument', '', 0, 'write (data: unknown, params: …)'),

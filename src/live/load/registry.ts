@@ -3,13 +3,14 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
+import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
 import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
+import { createMountGroup } from '../../groups/mount.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
 import { createService, type LoadedService } from '../../groups/service-file.ts';
-import { applyService, refuseUserWithoutService } from '../../groups/service-rules.ts';
+import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
@@ -60,11 +61,13 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   /**
    * Finds the group of a path that `groupInUrl` alone does not name. In a folder, `v2` with the slugs `order` and `7`
    * is the group `v2/order` with the slug `7`. A root group gets all segments as its slugs. Returns undefined when the
-   * first segment names a group, and when there is neither a folder of this name nor a root group.
+   * first segment names a group, and when there is neither a folder of this name, a root group nor a fallback.
    *
    * @param segments the decoded segments of the path, of which those from `depth` on come after the base path
    */
   locate(place: Location, segments: readonly string[], depth: number): Location | undefined;
+  /** Whether a mount answers OPTIONS itself. */
+  ownsCors(): boolean;
   /**
    * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
    */
@@ -123,6 +126,7 @@ export function createGroups({
     published: (group) => groupsByUrl.get(group),
   });
   const strays = createStrays(dir);
+  let ownsCors = false;
   let importedByService: ReadonlySet<string> = new Set();
   const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
@@ -139,7 +143,7 @@ export function createGroups({
       if (isListed(folder)) return { groupInUrl: folder, slugs };
     }
     if (isListed(groupInUrl)) return undefined;
-    if (isListed(ROOT)) return { groupInUrl: ROOT, slugs: path };
+    for (const rest of [ROOT, FALLBACK]) if (isListed(rest)) return { groupInUrl: rest, slugs: path };
     const isFolder = folder !== undefined && Array.from(listing().keys()).some((group) => group.startsWith(folder));
     return isFolder && slugs.length > 0 ? inFolder : undefined;
   }
@@ -170,16 +174,15 @@ export function createGroups({
       if (instance?.module !== module)
         instance = { module, exported: instantiate(group.slice(group.lastIndexOf('/') + 1), module) };
       const { exported } = instance;
+      const mount = createMountGroup(group, exported.exported, path, exported.moduleExports);
+      if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
       const sendsDeclared = serviceState.kind === 'loaded' && serviceState.service.sendsDeclared;
       const options = { sendsDeclared, onMismatch, onUndeclared };
       const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, options);
       checkTools(created, toolOwners, path);
-      if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
-      // With a broken service file no request is answered, so no operation is refused here.
-      if (serviceState.kind === 'none') refuseUserWithoutService(created, path);
-      return created;
+      return applyRules(created, serviceState, path);
     });
     if (loaded === undefined) return { load };
     const names = reportsOperations
@@ -199,16 +202,22 @@ export function createGroups({
 
   function publish(group: Group): Group {
     for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
+    ownsCors ||= Array.from(group.operations.values()).some(({ mount }) => mount?.ownsCors === true);
     groupsByUrl.set(group.name, group);
     groupsByUrl.set(urlNameOf(group.name), group);
     return group;
   }
 
   async function loadService(file: string): Promise<GroupLoad> {
-    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) =>
-      createService(path, module, () => reader.readErrorBody(path)),
-    );
+    let fallback: Group | undefined;
+    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) => {
+      const service = createService(path, module, () => reader.readErrorBody(path));
+      const mount = createMountGroup(FALLBACK, service.fallback, path);
+      fallback = mount && applyService(mount, service, path);
+      return service;
+    });
     if (loaded === undefined) return load;
+    if (fallback !== undefined) publish(fallback);
     serviceState = { kind: 'loaded', service: loaded };
     importedByService = new Set(files.closure().map(({ path }) => path));
     return { ...load, folders: loaded.folders, isEmpty: loaded.isEmpty };
@@ -276,6 +285,7 @@ export function createGroups({
   return {
     find,
     locate,
+    ownsCors: () => ownsCors,
     loadAll,
     importNew: newGroups.importNew,
     publishNew: newGroups.publishNew,

@@ -9,6 +9,7 @@ import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { createLog } from '../../base/log.ts';
 import { trustedMode } from '../../base/system.ts';
 import { createProviders } from '../../callers/identity/providers.ts';
+import { A_HANDLER } from '../../groups/mount.ts';
 import { findLookAlikes } from '../../live/load/look-alikes.ts';
 import { WRITABLE_BY_EVERYONE } from '../../live/load/naming.ts';
 import { findOtherPackage } from '../../live/load/own-package.ts';
@@ -161,8 +162,12 @@ function canKeepMark(dataDir: string): boolean {
   }
 }
 
-function checkControllers({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
+function checkControllers({ settings, inspection }: Installation, report: Report): void {
+  const { controllersDir: dir, publicOrigin, domains } = settings;
   if (inspection instanceof Error) return;
+  const mount = inspection.groups.find(({ operations }) => operations[0]?.contract?.unchecked === A_HANDLER);
+  if (mount !== undefined && publicOrigin.length + domains.length === 0)
+    report('note', 'the origin in its URLs is that of Host, which a client chooses: set PUBLIC_ORIGIN', mount.path);
   for (const { file, reason } of findLookAlikes(dir, [inspection.service ?? {}]))
     report('warning', `it is not a controller: ${reason}`, join(dir, file));
   for (const group of inspection.groups) {

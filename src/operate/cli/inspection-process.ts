@@ -1,7 +1,7 @@
 // The child process of inspection.ts: loads the controllers with the server's own loader, makes what its job asks for,
 // and ends.
 import { join } from 'node:path';
-import { SERVICE } from '../../base/group-name.ts';
+import { FALLBACK, SERVICE } from '../../base/group-name.ts';
 import { createLog } from '../../base/log.ts';
 import { outlineAccess } from '../../callers/access/access.ts';
 import { outlineOf } from '../../contract/outline.ts';
@@ -55,6 +55,9 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
       const group = file.ok ? (groups.find(file.group) as Group) : undefined;
       return { ...file, ...outlineGroup(group, service?.sendsDeclared) };
     });
+  const fallback = groups.find(FALLBACK) as Group | undefined;
+  if (fallback !== undefined && serviceFile !== undefined)
+    loadedGroups.push({ ...serviceFile, group: FALLBACK, ...outlineGroup(fallback, service?.sendsDeclared) });
   return {
     groups: loadedGroups,
     service: serviceFile,

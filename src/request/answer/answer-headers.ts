@@ -77,6 +77,11 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   };
 }
 
+/** Creates the lines of a mount that sets its own CORS headers. @param headers those of the service file */
+export function createOwnCorsSet(headers: readonly string[] = []): HeaderSet {
+  return createSet({ fixed: NOSNIFF, exposed: null, headers, preflight: () => [] });
+}
+
 /** @param origin the value of `Access-Control-Allow-Origin`; undefined when no web page may read the answer */
 function policySet(cors: CorsPolicy, origin: string | undefined, headers: readonly string[]): HeaderSet {
   const vary = cors.allows === undefined ? [] : ['Vary', 'Origin'];

@@ -1,12 +1,13 @@
 // Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
 // is unchecked by mistake.
-import { type ContractSettings, dataIsQuery, needsNoDataType } from './check/library.ts';
+import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import type { PartSchema } from './part-schemas.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import {
+  cureOf,
   isListOfAnything,
   namesOfParams,
   type ReadOperation,
@@ -168,18 +169,6 @@ function refuseInferred(
     place,
     `${name}(${inferred.name || '…'}): its type is inherited or inferred, which is not read; ${cure}`,
   );
-}
-
-/** Returns the advice for a type that is not read. */
-function cureOf({ name, pathNames, settings }: RunTimeOperation, part: 'data' | 'params'): string {
-  const schemaPart = part === 'data' && !dataIsQuery(name) ? 'body' : 'query';
-  const key = /^\w+$/.test(name) ? name : `'${name}'`;
-  const parts = [
-    ...(part === 'params' && settings.query !== undefined ? [] : [`${schemaPart}: schema`]),
-    ...(part === 'params' && pathNames !== undefined ? ['path: schema'] : []),
-  ];
-  const entry = `static operations = { ${key}: { ${parts.join(', ')} } }`;
-  return `declare the schema of a library, ${entry}, or write a type of your own`;
 }
 
 function evaluateParam(argument: Argument, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {

@@ -1,9 +1,9 @@
 // Parts of a signature that need no shape of a type: schemas from which annotations are inferred, names of parameters,
 // and types that need no check.
-import type { ContractSettings } from './check/library.ts';
+import { type ContractSettings, dataIsQuery } from './check/library.ts';
 import type { OperationContract } from './contract.ts';
 import type { PartName, PartSchema } from './part-schemas.ts';
-import type { OperationTools } from './read-operation.ts';
+import type { OperationTools, RunTimeOperation } from './read-operation.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { FollowedFunction } from './types/follow.ts';
@@ -70,4 +70,16 @@ function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
   const target = findType(type.name, scope);
   return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
+}
+
+/** Returns the advice for a type that is not read. */
+export function cureOf({ name, pathNames, settings }: RunTimeOperation, part: 'data' | 'params'): string {
+  const schemaPart = part === 'data' && !dataIsQuery(name) ? 'body' : 'query';
+  const key = /^\w+$/.test(name) ? name : `'${name}'`;
+  const parts = [
+    ...(part === 'params' && settings.query !== undefined ? [] : [`${schemaPart}: schema`]),
+    ...(part === 'params' && pathNames !== undefined ? ['path: schema'] : []),
+  ];
+  const entry = `static operations = { ${key}: { ${parts.join(', ')} } }`;
+  return `declare the schema of a library, ${entry}, or write a type of your own`;
 }

@@ -30,10 +30,15 @@ function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[
   });
 }
 
-export function undocumentedOperations({ contract }: Pick<Group, 'contract'>): string[] {
-  return Array.from(contract.operations.values()).flatMap(({ name, undocumentedReason, schemaGaps }) =>
+/** Returns the operations of a group, and those whose documentation lacks something. */
+export function describeOperations({
+  operations,
+  contract,
+}: Pick<Group, 'operations' | 'contract'>): Pick<GroupLoad, 'operationNames' | 'undocumented'> {
+  const undocumented = Array.from(contract.operations.values()).flatMap(({ name, undocumentedReason, schemaGaps }) =>
     [undocumentedReason, schemaGaps].flatMap((reason) => (reason === undefined ? [] : [`${name}: ${reason}`])),
   );
+  return { operationNames: [...operations.keys()], undocumented };
 }
 
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {

@@ -4,7 +4,6 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
-import { LoadRefusal } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
 import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
 import { createMountGroup } from '../../groups/mount.ts';
@@ -15,10 +14,10 @@ import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
-import { hintsOf, undocumentedOperations } from './hints.ts';
+import { describeOperations, hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
-import { findTwin, parseFileName } from './naming.ts';
+import { parseFileName, refuseTwin } from './naming.ts';
 import {
   createNewGroups,
   type GroupOutcome,
@@ -128,7 +127,8 @@ export function createGroups({
   const strays = createStrays(dir);
   let ownsCors = false;
   let importedByService: ReadonlySet<string> = new Set();
-  const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
+  const loadedService = () => (serviceState.kind === 'loaded' ? serviceState.service : undefined);
+  const hasFolders = () => loadedService()?.folders === true;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || group === ROOT || !group.includes('/'));
 
@@ -170,7 +170,7 @@ export function createGroups({
     /** The controller is created once for each import, even if its contract is read again (part-schemas.ts). */
     let instance: { readonly module: object; readonly exported: ReturnType<typeof instantiate> } | undefined;
     const { load, loaded } = await files.load(group, file, (module, reader, path) => {
-      refuseTwin(group);
+      refuseTwin(group, listing());
       if (instance?.module !== module)
         instance = { module, exported: instantiate(group.slice(group.lastIndexOf('/') + 1), module) };
       const { exported } = instance;
@@ -178,26 +178,14 @@ export function createGroups({
       if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-      const sendsDeclared = serviceState.kind === 'loaded' && serviceState.service.sendsDeclared;
-      const options = { sendsDeclared, onMismatch, onUndeclared };
+      const options = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch, onUndeclared };
       const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, options);
       checkTools(created, toolOwners, path);
       return applyRules(created, serviceState, path);
     });
     if (loaded === undefined) return { load };
-    const names = reportsOperations
-      ? { operationNames: [...loaded.operations.keys()], undocumented: undocumentedOperations(loaded) }
-      : {};
+    const names = reportsOperations ? describeOperations(loaded) : {};
     return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
-  }
-
-  function refuseTwin(group: string): void {
-    const twin = findTwin(group, listing());
-    if (twin !== undefined)
-      throw new LoadRefusal(
-        'INVALID_EXPORT',
-        `its operations would have the ids of those in ${twin}: rename one of the two`,
-      );
   }
 
   function publish(group: Group): Group {

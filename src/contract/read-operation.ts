@@ -269,6 +269,8 @@ function writeParams(
         : tools.writer.write(expectRecord(partShape, fail));
     };
     const headers = writePart('headers');
+    if (headers?.additionalProperties !== undefined || headers?.patternProperties !== undefined)
+      fail('the type of headers must name each header', "write headers: { 'idempotency-key'?: string }, or no type");
     const name = Object.keys(headers?.properties ?? {}).find((header) => !/^[!#$%&'*+.^`|~0-9a-z_-]+$/.test(header));
     if (name !== undefined) fail(`${name} is no name of a header in lower case`, `write '${name.toLowerCase()}'`);
     return { path: writePart('path'), query: writePart('query'), headers, user: readUser(target), schemas };

@@ -32,33 +32,40 @@ export function readResults(
 }
 
 function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
-  const parts = listRepliesApart(shape);
-  const isReply = (part: Shape) => resolve(part).kind === 'reply';
-  const plainParts = parts.filter((part) => !isReply(part));
+  const parts = listKindsApart(shape);
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
-  const results = replies.map(
-    ({ status, body }): ResultContract =>
-      BODILESS_STATUSES.has(status)
-        ? { status, body: 'none' }
-        : { ...writeResult(status, body, writer), isReplyWithBody: true },
+  const results = replies.flatMap(({ status, body }): ResultContract[] =>
+    BODILESS_STATUSES.has(status)
+      ? [{ status, body: 'none' }]
+      : writePlain(status, listKindsApart(body), writer).map((result) => ({ ...result, isReplyWithBody: true })),
   );
-  if (plainParts.length > 0) results.unshift(writeResult(200, unite(plainParts), writer));
-  return results;
+  const plainParts = parts.filter((part) => resolve(part).kind !== 'reply');
+  return [...writePlain(200, plainParts, writer), ...results];
+}
+
+/** Writes a result for the JSON values among the parts, one for the event streams, and one for the bytes. */
+function writePlain(status: number, parts: readonly Shape[], writer: SchemaWriter): ResultContract[] {
+  const formOf = (part: Shape) => ({ bytes: 'bytes', file: 'bytes', events: 'events' })[resolve(part).kind as 'bytes'];
+  return [undefined, 'events', 'bytes'].flatMap((form) => {
+    const ofForm = parts.filter((part) => formOf(part) === form);
+    return ofForm.length === 0 ? [] : [writeResult(status, unite(ofForm), writer)];
+  });
 }
 
 /**
- * Lists the parts of a union, also of a named union inside it. A union without a `Reply` stays one part, so that it
+ * Lists the parts of a union, also of a named union inside it. A union of JSON values alone stays one part, so that it
  * keeps its name in the document.
  */
-function listRepliesApart(shape: Shape): Shape[] {
+function listKindsApart(shape: Shape): Shape[] {
   const target = resolve(shape);
-  return target.kind === 'union' && includesKind(target, 'reply') ? target.parts.flatMap(listRepliesApart) : [shape];
+  const isMixed = target.kind === 'union' && includesKind(target, 'reply', 'bytes', 'file', 'events');
+  return isMixed ? target.parts.flatMap(listKindsApart) : [shape];
 }
 
 /** @param shape the type of a result that is no `Reply`, or of the body of a `Reply` */
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
-  if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
+  if (includesKind(shape, 'bytes', 'file')) return { status, body: 'bytes' };
   const data = eventDataOf(shape);
   if (data !== undefined)
     return { status, body: 'events', returnedSchema: resolve(data).kind === 'any' ? undefined : writer.write(data) };

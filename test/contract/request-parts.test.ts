@@ -175,6 +175,7 @@ describe('a file is refused', () => {
       /X-A is no name of a header in lower case.*write 'x-a'/,
     ],
     ['for a header with a blank', params("{ headers: { 'x a': string } }"), /x a is no name of a header/],
+    ['for headers without names', params('{ headers: Record<string, string> }'), /must name each header.*or no type/],
     [
       'for a schema of a path without a route',
       'static operations = { created: { path: schema } }; created(data: unknown) {}',

@@ -252,6 +252,26 @@ const ROWS: readonly Row[] = [
   ['a web response', '(): Response', 'new Response(\'{"a":1}\')', { a: 1 }],
   ['bytes', '(): Buffer', "Buffer.from('abc')", 'abc'],
   ['a stream', '(): ReadableStream', "Readable.from(['a', 'b'])", 'ab'],
+  ['a row where the type has a web response, too', '(): Response | PublicUser', 'row()', { id: 1, name: 'Ann' }],
+  [
+    'a row where the type has bytes or nothing, too',
+    '(): Promise<Buffer | PublicUser | undefined>',
+    'Promise.resolve(row())',
+    { id: 1, name: 'Ann' },
+  ],
+  ['a web response where the type has a row, too', '(): Response | PublicUser', 'new Response(\'{"a":1}\')', { a: 1 }],
+  [
+    'a row where the type has events, too',
+    '(): EventStream<{ id: number }> | PublicUser',
+    'row()',
+    { id: 1, name: 'Ann' },
+  ],
+  [
+    'events where the type has a row, too',
+    '(): EventStream<{ id: number }> | PublicUser',
+    'eventStream((async function* () { yield row(); })())',
+    ['{"id":1}'],
+  ],
   [
     'the events of a stream',
     '(): EventStream<PublicUser>',

@@ -6,6 +6,7 @@ import { needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
+import type { FindMade } from './made-types.ts';
 import { applySchemas, type PartSchemas, schemaOfReference, schemasOfSettings } from './part-schemas.ts';
 import { type OperationTools, type RunTimeOperation, readOperation } from './read-operation.ts';
 import { NO_RESULT_TYPE, UNKNOWN_RESULT } from './results.ts';
@@ -48,8 +49,9 @@ export function readGroup(
   { path, group, exportName, classNames }: LoadedController,
   files: SourceFiles,
   importedFiles: ImportedFiles,
+  findMade: FindMade,
 ): GroupReader {
-  const evaluator = createEvaluator();
+  const evaluator = createEvaluator(findMade);
   const withPlace = createPlaceAdder(path, files);
   const module = withPlace(() => files.read(path));
   const { levels, hasPackageAncestor } = withPlace(() =>

@@ -200,7 +200,8 @@ function withSignature<T>(
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
     const cure = error.cure === '' ? '' : `; ${error.cure ?? schemaCure}`;
-    throw new ContractError(placeOf(path, offset, files), `${signature}: ${error.message}${cure}`, error.code);
+    const message = `${signature}: ${error.message}${cure}`;
+    throw new ContractError(placeOf(path, offset, files), message, error.code, error.wanted);
   }
 }
 

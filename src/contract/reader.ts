@@ -1,6 +1,7 @@
 // The entry to the folder `contract`: from the source of a controller to the checks of its requests. Each check is
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
+import { join } from 'node:path';
 import { needsNoDataType, validate } from './check/library.ts';
 import {
   type Compilers,
@@ -16,6 +17,7 @@ import { createCopyCompiler } from './check/result-copy.ts';
 import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
 import { factsOf, type GroupContract, type OperationContract, type OperationFacts, type Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
+import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
 import type { PartSchema, PartSchemas } from './part-schemas.ts';
 import { type GroupReader, type LoadedController, type ReadContract, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -53,11 +55,17 @@ export interface Reader {
   release(): void;
 }
 
-export function createReader(importedFiles: ImportedFiles): Reader {
+/** @param folder the folder of controllers. @param madeTypes the file with made types; default: the folder's */
+export function createReader(
+  importedFiles: ImportedFiles,
+  folder: string,
+  madeTypes = join(folder, MADE_TYPES_FILE),
+): Reader {
   const files = createSourceFiles(importedFiles);
+  const findMade = createMadeTypes(folder, madeTypes, files);
   return {
     openController(controller) {
-      const { isHidden, readContract } = readGroup(controller, files, importedFiles);
+      const { isHidden, readContract } = readGroup(controller, files, importedFiles, findMade);
       return {
         isHidden,
         readContract: (operations) => addChecks(readContract(operations), operations, controller.path),

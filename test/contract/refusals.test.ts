@@ -56,10 +56,9 @@ const hidden: [name: string, source: string, expected: RegExp, more?: Record<str
 
 /** Members of a class, and the advice of their refusal. A type of the query or of the path is never a body. */
 const cures: Readonly<Record<string, string>> = {
-  "created(data: string extends 'a' ? 1 : 2) { return data; }":
-    'declare the schema of a library, static operations = { created: { body: schema } }, or write a type of your own',
+  "created(data: string extends 'a' ? 1 : 2) { return data; }": 'write the type out, or run gatefold contracts',
   'created(data: typeof tasks.$inferInsert) { return data; }':
-    'export const NewRow = createInsertSchema(tasks), of drizzle-zod, and write z.infer<typeof NewRow>',
+    'export const NewRow = createInsertSchema(tasks), of drizzle-zod, and write z.infer<typeof NewRow>; or run gatefold contracts',
   'GET(data: Map<string, 1>) { return data; }':
     'declare the schema of a library, static operations = { GET: { query: schema } }, or write a type of your own',
   "'POST {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
@@ -104,7 +103,7 @@ describe('the server refuses a controller file with', () => {
     [
       'a type from a package',
       operation('Order', "import type { Order } from 'shop';"),
-      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; write the type out$/,
+      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; write the type out, or run gatefold contracts$/,
     ],
     [
       'a type from a path alias',

@@ -35,6 +35,8 @@ export interface SourceFiles {
    * @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and `x.js` exist
    */
   locate(importer: string, specifier: string, use: ImportUse): string | undefined;
+  /** Watches a path, even when no file exists there yet. */
+  watch(path: string): void;
   /** Finds a file as `locate` does, and parses an own file. */
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
@@ -152,7 +154,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     cachedCharacters = 0;
   }
 
-  return { read, textOf, locate, load, release };
+  return { read, textOf, locate, watch: files.watch, load, release };
 }
 
 /**

@@ -1,5 +1,6 @@
 // The errors of names whose types are not read. Each one says what to write instead, by the cause.
 import { isTsconfigPath } from '../source/declaration-file.ts';
+import { ASK, WRITE_OUT } from '../source/source-error.ts';
 import type { FoundType } from './look-up.ts';
 import type { Fail } from './shape.ts';
 
@@ -9,7 +10,7 @@ type PackageType = Extract<FoundType, { readonly packageName: string }>;
 const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
   [
     /^drizzle-orm(?:\/|$)/,
-    'export const NewRow = createInsertSchema(table), of drizzle-zod, and write z.infer<typeof NewRow>',
+    `export const NewRow = createInsertSchema(table), of drizzle-zod, and write z.infer<typeof NewRow>; or ${ASK}`,
   ],
   [
     /^(?:zod|valibot|arktype|effect|yup|(?:@sinclair\/)?typebox)(?:\/|$)/,
@@ -17,8 +18,6 @@ const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
   ],
   [/^(?:express|fastify|koa|hono)(?:\/|$)/, 'write data: T, params: ControllerParams'],
 ];
-
-const WRITE_OUT = 'write the type out';
 
 /** @param importer the file that has the name */
 export function failForPackage(
@@ -42,15 +41,15 @@ export function failForPackage(
 /** @param isGlobal whether the file does not import the name */
 export function failForMissing(name: string, isGlobal: boolean, fail: Fail): never {
   const message = `there is no type ${name} here`;
-  if (name.includes('.')) return fail(`${message}, and namespaces are not read`);
+  if (name.includes('.')) return fail(`${message}, and namespaces are not read`, WRITE_OUT);
   return isGlobal
-    ? fail(message, 'global declarations are not read: export the type from a file, and import it by name')
+    ? fail(message, `global declarations are not read: export the type, and import it by name; or ${ASK}`)
     : fail(message);
 }
 
-/** Returns the advice for `typeof users.$inferInsert`, the type of a table of Drizzle. */
-export function tableCure(name: string): string | undefined {
+/** Returns the advice for `typeof users.$inferInsert`, the type of a table of Drizzle, and for other values. */
+export function tableCure(name: string): string {
   const [, table, kind] = /^(.+)\.\$infer(Insert|Select)$/.exec(name) ?? [];
-  if (table === undefined) return undefined;
-  return `export const NewRow = create${kind}Schema(${table}), of drizzle-zod, and write z.infer<typeof NewRow>`;
+  if (table === undefined) return WRITE_OUT;
+  return `export const NewRow = create${kind}Schema(${table}), of drizzle-zod, and write z.infer<typeof NewRow>; or ${ASK}`;
 }

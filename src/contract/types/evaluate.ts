@@ -1,5 +1,6 @@
 // Evaluates a type of the syntax tree to a shape. The error of an unsupported type has its place. look-up.ts finds the
 // types that names mean, members.ts evaluates the fields of objects, and utility-types.ts computes `Partial` and such.
+import type { FindMade } from '../made-types.ts';
 import { CircularType } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { failForMissing, failForPackage, tableCure } from './advice.ts';
@@ -23,6 +24,7 @@ import {
   type Shape,
   type TupleShapeItem,
   unite,
+  withFallback,
 } from './shape.ts';
 import { templateShape } from './template.ts';
 import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
@@ -58,12 +60,29 @@ function withJsonForm(parts: readonly TypeNode[]): readonly TypeNode[] {
 /** Maximum number of named shapes. The limit ends a type such as `interface G<T> { a?: G<T[]> }`. */
 const MAX_NAMED_SHAPES = 2000;
 
-export function createEvaluator(): Evaluator {
+/** @param findMade finds the type that TypeScript has written out for a refused one (made-types.ts) */
+export function createEvaluator(findMade?: FindMade): Evaluator {
   const namedShapes = new Map<string, NamedShape>();
   let deferredCount = 0;
   const tools: MemberTools = { evaluate, defer };
 
   function evaluate(node: TypeNode, scope: Scope): Shape {
+    // TypeScript is asked for a type in its place, so the type must be the same for all type arguments.
+    if (findMade === undefined || scope.typeParams.size > 0) return evaluateNode(node, scope);
+    const useMade = (error: unknown): Shape => {
+      const made = findMade(error, node, scope);
+      return evaluateNode(made.node, made.scope);
+    };
+    try {
+      const shape = evaluateNode(node, scope);
+      const isGeneric = node.kind === 'name' && node.args.length > 0 && shape.kind === 'named';
+      return isGeneric && shape.inferredFrom === undefined ? withFallback(shape, useMade) : shape;
+    } catch (error) {
+      return useMade(error);
+    }
+  }
+
+  function evaluateNode(node: TypeNode, scope: Scope): Shape {
     const fail = failAt(scope, node.at);
     switch (node.kind) {
       case 'word':

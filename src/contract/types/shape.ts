@@ -1,7 +1,7 @@
 // A shape is the meaning of a type: its names have been looked up, and `Partial<T>` or `A & B` have been computed. The
 // types in the source are evaluated to shapes, and shapes are written as JSON Schema. A named shape is evaluated only
 // when it is first needed, so the evaluation of a recursive type ends.
-import { type CircularType, Unsupported } from '../source/source-error.ts';
+import { type CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 
 /** The constraints of a shape, as keywords of JSON Schema: `{ minLength: 1 }`. */
 export type Keywords = Readonly<Record<string, unknown>>;
@@ -114,6 +114,18 @@ export function createLazy(evaluate: () => Shape, circularError: CircularType): 
   };
 }
 
+/** Returns the shape with another target where its own throws an error. */
+export function withFallback(shape: NamedShape, recover: (error: unknown) => Shape): NamedShape {
+  const target = (): Shape => {
+    try {
+      return shape.target();
+    } catch (error) {
+      return resolve(recover(error));
+    }
+  };
+  return { ...shape, target };
+}
+
 /** Follows named shapes to a shape without a name. @throws Unsupported when a type is unsupported or endless */
 export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   let resolved = shape;
@@ -174,7 +186,7 @@ export function listConstants(shape: Shape, fail: Fail): (string | number | bool
   if (resolved.kind === 'never') return [];
   if (resolved.kind === 'const') return [resolved.value];
   if (resolved.kind === 'union') return resolved.parts.flatMap((part) => listConstants(part, fail));
-  return fail('this must be a union of literals');
+  return fail('this must be a union of literals', WRITE_OUT);
 }
 
 /** Names a type argument: `UserList` for `User[]`. The document then has `Page_UserList` for `Page<User[]>`. */

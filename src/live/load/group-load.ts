@@ -3,6 +3,7 @@ import type { LoadFailureFacts } from '../../base/events.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { LoadErrorCode } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
+import type { WantedType } from '../../contract/source/source-error.ts';
 
 export interface GroupLoad {
   readonly group: string;
@@ -17,6 +18,8 @@ export interface GroupLoad {
   readonly at?: string;
   /** The column in the line of `at`, from 1. */
   readonly column?: number | undefined;
+  /** A type that the reader refuses, and that TypeScript can write out (operate/cli/contracts.ts). */
+  readonly wanted?: WantedType | undefined;
   /** The names of the operations; absent unless `GroupsOptions.reportsOperations` is true. */
   readonly operationNames?: readonly string[];
   /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */

@@ -12,7 +12,7 @@ import { createService, type LoadedService } from '../../groups/service-file.ts'
 import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
-import { createFileLoader } from './file-loader.ts';
+import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeOperations, hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
@@ -82,7 +82,8 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
 
 export interface GroupsOptions
   extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
-    Pick<ContractOptions, 'onMismatch' | 'onUndeclared'> {
+    Pick<ContractOptions, 'onMismatch' | 'onUndeclared'>,
+    Pick<FileLoaderOptions, 'madeTypes'> {
   readonly dir: string;
   readonly log: Log;
   /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
@@ -111,8 +112,9 @@ export function createGroups({
   onMismatch,
   onUndeclared,
   reportsOperations = false,
+  madeTypes,
 }: GroupsOptions): Groups {
-  const files = createFileLoader({ dir, loadTimeout, onFile });
+  const files = createFileLoader({ dir, loadTimeout, onFile, madeTypes });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
   /** By the name of a tool: the name of its group. */

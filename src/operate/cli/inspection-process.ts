@@ -36,14 +36,14 @@ export function runInspection(): void {
 }
 
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
-  const { settings, skip, loadTimeout, wantsDocument, wantsTypes } = job;
+  const { settings, skip, loadTimeout, wantsDocument, wantsTypes, madeTypes } = job;
   const dir = settings.controllersDir;
   let serviceState = { kind: 'none' } as ServiceState;
   const onService = (state: ServiceState) => {
     serviceState = state;
   };
   // When the folder cannot be read, `loadAll` throws the error.
-  const groups = createGroups({ dir, log, loadTimeout, onService });
+  const groups = createGroups({ dir, log, loadTimeout, onService, madeTypes });
   const outcomes = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));

@@ -34,7 +34,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     identity: 'base',
     access: 'base api/controller request/body',
   },
-  groups: { '*': 'base contract callers/access' },
+  groups: { '*': 'base api/controller contract callers/access' },
   request: {
     body: 'base',
     '*': 'base api/controller callers/access callers/rates groups request/body',

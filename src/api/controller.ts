@@ -1,6 +1,6 @@
 // The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
 // Its values are what operations throw and return, and `defineService`. The entry loads nothing of the server.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { HeaderSetters } from './controller/answer-headers.ts';
 import type { Trace } from './controller/trace.ts';
 
@@ -8,9 +8,12 @@ export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/erro
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
+export type { Mount, MountSettings, NodeHandler, NodeMountSettings, WebHandler } from './controller/mount.ts';
+export { mount } from './controller/mount.ts';
 export type {
   Access,
   AccessRule,
+  JsonSchema,
   Limit,
   LimitParams,
   OperationName,
@@ -58,10 +61,12 @@ export interface CallingApplication {
   readonly scopes?: readonly string[];
 }
 
-/** The types of a request's path, query and user: `ControllerParams<{ path: { id: string }; user: User }>`. */
+/** The types of a request's path, query, headers and user: `ControllerParams<{ path: { id: string }; user: User }>`. */
 export interface ParamsShape {
   readonly path?: object;
   readonly query?: object;
+  /** The names are in lower case: `{ 'idempotency-key'?: string }`. */
+  readonly headers?: object;
   /**
    * The user whom `authenticate` of the service file has found. Write `user` where `access` has `'user'`, and `user?`
    * elsewhere.
@@ -90,6 +95,11 @@ export interface ControllerParams<Shape extends ParamsShape = object> extends He
   readonly application?: CallingApplication;
   /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
+  /**
+   * The headers that the type declares, checked and converted. Without such a type, all headers, as `request.headers`
+   * has them.
+   */
+  readonly headers: Shape extends { readonly headers: infer Headers } ? Headers : IncomingHttpHeaders;
   /** The base path of all URLs, to build `Location`: `/api`, for example. `base` is empty when `BASE_PATH` is `/`. */
   readonly base: string;
   /**
@@ -122,6 +132,11 @@ export interface ControllerParams<Shape extends ParamsShape = object> extends He
   readonly request: IncomingMessage;
   /** Aborted when the client disconnects or the operation exceeds its time limit. */
   readonly signal: AbortSignal;
+  /**
+   * Creates the request as the web's own type. It has neither a key of Gatefold nor the headers of the connection. Its
+   * body is as it was sent if the setting `body` is `'stream'`, and decompressed otherwise.
+   */
+  readonly toRequest: () => Request;
 }
 
 export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;

@@ -16,6 +16,7 @@ export const START_FLAGS = {
   'exit-if-not-ready': { type: 'boolean' },
   /** Set by `gatefold dev`. */
   dev: { type: 'boolean' },
+  inspect: { type: 'string' },
 } as const satisfies FlagOptions;
 
 /** Placeholder facts, for the names of the settings. Only the default values depend on the facts. */

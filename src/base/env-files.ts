@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as util from 'node:util';
-import { parseCommandLine, SettingsError, START_FLAGS } from './config.ts';
+import { parseCommandLine, START_FLAGS } from './config.ts';
 import { describeFailure, errorCode } from './failure.ts';
 import { isKeyText } from './setting-values.ts';
 
@@ -29,14 +29,14 @@ export function envFileOf(argv: readonly string[], env: Environment): string {
 /** @param envFile the value of ENV_FILE @returns absolute paths */
 export function envFilePaths(envFile: string, cwd = process.cwd()): string[] {
   const names = envFile === DEV ? DEV_FILES : envFile === '' || envFile === 'off' ? [] : [envFile];
-  if (isKeyText(envFile)) throw new SettingsError('ENV_FILE: the value is not the path of a file');
+  if (isKeyText(envFile)) throw new Error('ENV_FILE: the value is not the path of a file');
   return names.map((name) => resolve(cwd, name));
 }
 
 /**
  * Returns the variables of an environment and of files. A variable that is set is never replaced.
  *
- * @throws SettingsError with a line that names the file
+ * @throws Error with a line that names the file
  */
 export function withEnvFiles(env: Environment, envFile: string, cwd?: string, parse: ParseEnv = util.parseEnv) {
   const variables: Record<string, string | undefined> = { ...env };
@@ -44,12 +44,10 @@ export function withEnvFiles(env: Environment, envFile: string, cwd?: string, pa
     const text = readText(path, envFile === DEV);
     if (text === undefined) continue;
     if (typeof parse !== 'function')
-      throw new SettingsError(
-        `${path}: Node ${process.versions.node} cannot read it: use 20.12 or newer, or ENV_FILE=off`,
-      );
+      throw new Error(`${path}: Node ${process.versions.node} cannot read it: use 20.12 or newer, or ENV_FILE=off`);
     for (const [name, value] of Object.entries(parse(text))) {
       const reason = REFUSED.get(name.toUpperCase());
-      if (reason !== undefined) throw new SettingsError(`${path}: ${name} is refused here: ${reason}`);
+      if (reason !== undefined) throw new Error(`${path}: ${name} is refused here: ${reason}`);
       variables[name] ??= value;
     }
   }
@@ -61,6 +59,6 @@ function readText(path: string, mayBeMissing: boolean): string | undefined {
     return readFileSync(path, 'utf8');
   } catch (error) {
     if (mayBeMissing && errorCode(error) === 'ENOENT') return undefined;
-    throw new SettingsError(`ENV_FILE: cannot read ${path}: ${describeFailure(error)}`);
+    throw new Error(`ENV_FILE: cannot read ${path}: ${describeFailure(error)}`);
   }
 }

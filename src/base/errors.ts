@@ -41,6 +41,7 @@ export const CATALOGUE = {
   UNSUPPORTED_ENCODING: { status: 415, message: 'The content encoding is not supported' },
   RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such part' },
   EXPECTATION_FAILED: { status: 417, message: 'The only expectation served is 100-continue' },
+  MISDIRECTED_REQUEST: { status: 421, message: 'The Host header names none of the domains of this service' },
   INVALID_DATA: { status: 422, message: 'The request data is not what this operation takes' },
   PRECONDITION_REQUIRED: { status: 428, message: 'Send If-Match with the ETag that the change is based on' },
   RATE_LIMITED: { status: 429, message: 'There were more requests than the limit allows' },
@@ -84,7 +85,7 @@ export interface ErrorDetail {
   readonly pointer: string;
   readonly message: string;
   /** The part of the request that has the value. */
-  readonly in?: 'body' | 'query' | 'path';
+  readonly in?: 'body' | 'query' | 'path' | 'header';
   /** The code of the mistake, such as `minLength`. docs/ERRORS.md has the codes of the service itself. */
   readonly code?: string;
   /** The values in the message: `{ limit: 3 }`. */

@@ -107,6 +107,7 @@ export interface LogEvents {
     'identity-signed-in': SignInFacts;
     'launcher-exited': { launcher: number };
     'operation-info': MessageFacts;
+    'operation-undocumented': { file: string; reason: string };
     'operations-port-opened': { host: string; port: number };
     /** request/access-log.ts builds the text of this line itself, for speed, because each request has such a line. */
     request: RequestFacts & {
@@ -158,7 +159,9 @@ export interface LogEvents {
     'operation-warning': MessageFacts;
     'package-version-differs': { folder: string; version: string; running: string };
     'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
+    'result-fields-undeclared': { group: string; operation: string; fields: readonly string[] };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
+    'result-unfiltered': { file: string; reason: string };
     'secret-on-command-line': { flag: string };
     'service-mark-not-kept': { file: string; reason: string; effect: string };
     'service-not-closed': ErrorFacts;
@@ -203,6 +206,7 @@ export interface LogEvents {
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
     'env-file-refused': { error: string; effect: string };
+    'inspector-not-opened': { host: string; port: number };
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };
     'public-dir-refused': { dir: string; error: string; effect: string };

@@ -7,11 +7,11 @@
  */
 export const SERVICE = 'service';
 
-/**
- * The group of `Controller.ts`, in the code and in `page`, keys and the log. It answers the base path and what no named
- * group takes. The root group of a folder is called `v2/`.
- */
+/** The group of `Controller.ts`, which answers the base path and what no named group takes; `v2/` in a folder. */
 export const ROOT = '/';
+
+/** The group of `fallback` of the service file. No URL and no key has this name. */
+export const FALLBACK = '/*';
 
 export function isRoot(group: string): boolean {
   return group.endsWith('/');

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type Net from 'node:net';
 import querystring from 'node:querystring';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
 // The functions load node:net by `require` when they are called. An `import` of node:net takes 20 ms, and commands such
@@ -148,6 +148,35 @@ export function onTurn(response: ServerResponse, listener: () => void): void {
  */
 export function stopParsingAfter(request: IncomingMessage): void {
   Object.defineProperty(request, 'upgrade', { get: () => true, set: () => {}, configurable: true });
+}
+
+/**
+ * Lets a request emit `end` that Node has closed because it has no body (the option `optimizeEmptyRequests`). Uses the
+ * private flag `_dumped`, and runs the constructor of Readable again. On a Node without the flag, nothing changes.
+ */
+export function reviveRequest(request: IncomingMessage): void {
+  if (!request.closed || !(request as { _dumped?: boolean })._dumped) return;
+  Reflect.apply(Readable, request, [{}]);
+  Object.assign(request, { _dumped: false });
+  request.push(null);
+}
+
+/**
+ * Calls `listener` with the number of bytes of the body so far. Overrides `push`, which Node's parser calls with each
+ * piece. On a Node whose parser calls another method, a body is not counted.
+ */
+export function onBodyBytes(request: IncomingMessage, listener: (size: number) => void): void {
+  const { push } = request;
+  let size = 0;
+  const add = (length: number) => {
+    size += length;
+    listener(size);
+  };
+  add(request.readableLength);
+  request.push = (chunk, encoding) => {
+    if (chunk !== null) add(chunk.length);
+    return push.call(request, chunk, encoding);
+  };
 }
 
 type Headers = Readonly<Record<string, unknown>>;

@@ -15,7 +15,11 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set([
  * concerns the connection, the request id or CORS.
  */
 export function isReservedHeader(name: string): boolean {
-  return RESERVED_HEADERS.has(name) || name.startsWith('access-control-');
+  return RESERVED_HEADERS.has(name) || isCorsHeader(name);
+}
+
+export function isCorsHeader(name: string): boolean {
+  return name.startsWith('access-control-');
 }
 
 /** Returns whether every answer has the header. So an operation that sets the header gets no warning. */

@@ -66,7 +66,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'Longest a connection may idle between two requests',
     ),
     headersTimeout: row('HEADERS_TIMEOUT', '10s', parse.duration(1), 'Longest a header section may take to arrive'),
-    requestTimeout: row('REQUEST_TIMEOUT', '60s', parse.duration(1), 'Longest a whole request may take to arrive'),
+    requestTimeout: row('REQUEST_TIMEOUT', '60s', parse.duration(1), 'Longest a body may take to arrive'),
     drainTimeout: row(
       'DRAIN_TIMEOUT',
       '30s',

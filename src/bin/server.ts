@@ -1,8 +1,10 @@
 // The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
+import cluster from 'node:cluster';
 import { secretFlags } from '../base/config.ts';
 import { envFileOf, withEnvFiles } from '../base/env-files.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
+import { type InspectorAddress, parseInspectorAddress } from '../base/inspector.ts';
 import { type ListenFds, takeListenFds } from '../base/listen-fds.ts';
 import type { Log } from '../base/log.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
@@ -17,45 +19,36 @@ import type { OperationsServer } from '../operate/ops/server.ts';
 import type { SharedStore } from '../operate/store/link.ts';
 import { entryPath, version } from '../own-files.ts';
 
-const argv = process.argv.slice(2);
+// `--inspect` alone means Node's usual port.
+const argv = process.argv.slice(2).map((word) => (word === '--inspect' ? '--inspect=9229' : word));
 const isDev = argv.includes('--dev');
 const startEnvironment = { ...process.env };
+let inspect: InspectorAddress | undefined;
 await start();
 
 async function start(): Promise<void> {
-  const envFile = readEnvironment();
-  if (envFile === undefined) return;
-  const basics = readProcessBasics();
-  if (basics !== undefined) await run(basics, envFile);
-}
-
-/**
- * Adds the variables of ENV_FILE to the environment.
- *
- * @returns the value of ENV_FILE; undefined when its file cannot be read, and the reason is on standard error then
- */
-function readEnvironment(): string | undefined {
   try {
     const envFile = envFileOf(argv, startEnvironment);
-    const variables = withEnvFiles(startEnvironment, envFile);
-    // The workers inherit these variables.
+    const variables = { ...withEnvFiles(startEnvironment, envFile), ENV_FILE: envFile };
+    // The workers inherit the variables. At a restart, some may be gone.
     for (const name of Object.keys(process.env)) if (!(name in variables)) delete process.env[name];
     Object.assign(process.env, variables);
-    process.env.ENV_FILE = envFile;
-    if (isDev) process.env.WORKERS ||= '1';
-    // Node itself looks for `--env-file` among the arguments of a script, and a process without that file ends. So the
-    // workers do not get the flag.
-    const isEnvFile = (word: string, i: number) => /^--env-file(?:=|$)/.test(word) || argv[i - 1] === '--env-file';
-    process.argv.splice(2, process.argv.length, ...argv.filter((word, i) => !isEnvFile(word, i)));
-    return envFile;
+    const flag = argv.find((word) => word.startsWith('--inspect='));
+    if (flag !== undefined) inspect = parseInspectorAddress(flag.slice('--inspect='.length));
   } catch (error) {
     process.stderr.write(`gatefold: ${(error as Error).message}\n`);
     process.exitCode = 1;
-    return undefined;
+    return;
   }
+  if (isDev) process.env.WORKERS ||= '1';
+  // Node itself looks for `--env-file` among the arguments of a script, and a worker without that file would end.
+  const isEnvFile = (word: string, i: number) => /^--env-file(?:=|$)/.test(word) || argv[i - 1] === '--env-file';
+  process.argv.splice(2, process.argv.length, ...argv.filter((word, i) => !isEnvFile(word, i)));
+  const basics = readProcessBasics();
+  if (basics !== undefined) await run(basics);
 }
 
-async function run(basics: ProcessBasics, envFile: string): Promise<void> {
+async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink } = basics;
   const listenFds = readListenFds();
   if (listenFds === undefined) return;
@@ -74,7 +67,8 @@ async function run(basics: ProcessBasics, envFile: string): Promise<void> {
     ...{ settings, listenFds, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
     exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
-    dev: isDev ? await createDev(log, envFile) : undefined,
+    dev: isDev ? await createDev(log) : undefined,
+    inspect,
   });
 }
 
@@ -103,14 +97,17 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
 }
 
-/** Creates the part that starts the service again when its file of variables has changed. */
-async function createDev(log: Log, envFile: string): Promise<Dev> {
-  const { forgetService, watchEnvFiles } = await import('../live/supervisor/env-watch.ts');
-  const watch = watchEnvFiles.bind(undefined, { envFile, argv, env: startEnvironment, log });
+async function createDev(log: Log): Promise<Dev> {
+  const { createEnvWatch } = await import('../live/supervisor/env-watch.ts');
+  const { ENV_FILE: envFile = '' } = process.env;
   const restart = () => {
-    forgetService();
+    // The listeners are those of the service that has stopped.
+    for (const event of ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException']) process.removeAllListeners(event);
+    process.stdout.removeAllListeners('error');
+    cluster.removeAllListeners('fork');
     return start();
   };
+  const watch = createEnvWatch(envFile, argv, startEnvironment, log);
   return { record: { folder: process.cwd(), envFile }, watch, restart };
 }
 

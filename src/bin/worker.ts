@@ -1,8 +1,9 @@
 // The entry of a worker process only connects live/worker/life.ts and live/worker/parts.ts. Modules that every worker
 // needs are imported at the top, because a later import would delay the first answer.
 import cluster from 'node:cluster';
-import { getHeapStatistics } from 'node:v8';
 import { maxConnections, maxDescriptor } from '../base/descriptors.ts';
+import { readHeap } from '../base/heap.ts';
+import { asksForInspector, watchInspector } from '../base/inspector.ts';
 import type { Log } from '../base/log.ts';
 import { keepTickShape } from '../base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
@@ -29,11 +30,9 @@ const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
+  if (settings.development || asksForInspector([...process.execArgv, ...process.argv])) await watchInspector();
   let app: App | undefined;
-  const noteHeap = () => {
-    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-    note?.heap({ used, limit });
-  };
+  const noteHeap = () => note?.heap(readHeap());
   noteHeap();
   if (note !== undefined) setInterval(noteHeap, HEAP_INTERVAL).unref();
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');

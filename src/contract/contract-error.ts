@@ -1,6 +1,6 @@
 import { type LoadErrorCode, LoadRefusal } from '../base/load-refusal.ts';
 import type { SourceFiles } from './source/files.ts';
-import { lineOf } from './source/source-error.ts';
+import { lineOf, type WantedType } from './source/source-error.ts';
 
 /** Thrown for a controller that does not load, because a type or an operation of its source cannot be read. */
 export class ContractError extends LoadRefusal {
@@ -8,11 +8,14 @@ export class ContractError extends LoadRefusal {
   readonly at: string;
   /** The column, counted from 1; undefined when the column is unknown. */
   readonly column: number | undefined;
+  /** The type that TypeScript can write out. */
+  readonly wanted: WantedType | undefined;
   /** @param place `/path/UserController.ts:12:5`, without the column, or without line and column */
-  constructor(place: string, message: string, code: LoadErrorCode = 'UNREAD_TYPE') {
+  constructor(place: string, message: string, code: LoadErrorCode = 'UNREAD_TYPE', wanted?: WantedType) {
     const [, at = place, column] = /^(.*:\d+):(\d+)$/.exec(place) ?? [];
     super(code, `${at.replace(/^.*[\\/]/, '')}: ${message}`);
     this.at = at;
+    this.wanted = wanted;
     this.column = column === undefined ? undefined : Number(column);
   }
 }

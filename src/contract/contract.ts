@@ -68,6 +68,8 @@ export interface OperationContract {
   readonly query?: Schema | undefined;
   /** The object schema of `params.path`; undefined when the path is not checked. */
   readonly path?: Schema | undefined;
+  /** The object schema of `params.headers`, with names in lower case; undefined when no header is declared. */
+  readonly headers?: Schema | undefined;
   /** Whether the type of `params.user` requires a user; undefined when the type says nothing about a user. */
   readonly user?: 'required' | 'optional' | undefined;
   /** Why `data` or `params` is not checked: `it has no annotation`; undefined when both are checked or unused. */
@@ -76,6 +78,8 @@ export interface OperationContract {
   readonly results: readonly ResultContract[];
   /** Why the result's type is not in the document, in one line; undefined for a documented result. */
   readonly undocumentedReason?: string | undefined;
+  /** Where the document allows any value, because the schema of a library cannot be written; undefined for no place. */
+  readonly schemaGaps?: string | undefined;
   /** The place of the declaration: `/path/UserController.ts:12:5`; undefined when it is not found in the source. */
   readonly at?: string | undefined;
 }
@@ -96,15 +100,19 @@ export interface OperationFacts extends Pick<OperationContract, 'user' | 'unchec
   readonly hasQuerySchema: boolean;
   /** The names of the fields in the schema of `params.path`; undefined when the path is not checked. */
   readonly pathNames?: readonly string[] | undefined;
+  /** The names of the declared headers; undefined when no header is declared. */
+  readonly headerNames?: readonly string[] | undefined;
   /** Whether each kind of answer is a stream of events. */
   readonly hasOnlyEvents: boolean;
+  /** Whether the check of its requests calls the schema of a library, which is code of the author. */
+  readonly runsAuthorsCode?: boolean;
 }
 
 /** The `uncheckedReason` of `find(data: unknown)`. */
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export function factsOf(contract: OperationContract): OperationFacts {
-  const { at, data, query, path, user, uncheckedReason, results } = contract;
+  const { at, data, query, path, headers, user, uncheckedReason, results } = contract;
   return {
     user,
     uncheckedReason,
@@ -112,13 +120,14 @@ export function factsOf(contract: OperationContract): OperationFacts {
     hasDataSchema: data !== undefined,
     hasQuerySchema: query !== undefined,
     pathNames: path && Object.keys(path.properties ?? {}),
+    headerNames: headers && Object.keys(headers.properties ?? {}),
     hasOnlyEvents: results.every(({ body }) => body === 'events'),
   };
 }
 
 /** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {
-  readonly in: 'body' | 'query' | 'path';
+  readonly in: 'body' | 'query' | 'path' | 'header';
   /** A JSON pointer (RFC 6901) into the part that `in` names; empty for the whole part. */
   readonly pointer: string;
   /** The mistake in words, such as `must be a number` or `is missing`. */

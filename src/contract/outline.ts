@@ -14,14 +14,15 @@ const MAX_FIELDS = 12;
 
 /** @returns undefined for an operation without checked parts and without reasons */
 export function outlineOf(
-  { data, query, path, uncheckedReason, undocumentedReason }: OperationContract,
+  { data, query, path, headers, uncheckedReason, undocumentedReason, schemaGaps }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
-  const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
+  const parts = Object.entries({ data, query, path, headers }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
-  if (parts.length === 0 && uncheckedReason === undefined && undocumentedReason === undefined) return undefined;
-  return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented: undocumentedReason };
+  const undocumented = [undocumentedReason, schemaGaps].filter(Boolean).join('; ') || undefined;
+  if (parts.length === 0 && uncheckedReason === undefined && undocumented === undefined) return undefined;
+  return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented };
 }
 
 function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): string {

@@ -2,14 +2,17 @@
 // source of a TypeScript file, nothing would check its requests, so the file is refused. `contractWithoutSource` lists
 // the exceptions. Level 0 is the exported class or object, and level 1 is its parent.
 import { basename } from 'node:path';
-import { applySettings, needsNoDataType } from './check/library.ts';
+import { needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
-import type { GroupContract, OperationContract } from './contract.ts';
+import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
-import { type RunTimeOperation, readOperation } from './read-operation.ts';
-import { UNKNOWN_RESULT } from './results.ts';
+import type { FindMade } from './made-types.ts';
+import { applySchemas, type PartSchemas, schemaOfReference, schemasOfSettings } from './part-schemas.ts';
+import { type OperationTools, type RunTimeOperation, readOperation } from './read-operation.ts';
+import { NO_RESULT_TYPE, UNKNOWN_RESULT } from './results.ts';
 import { createDefinitionMover } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
+import type { ReadOperation } from './signature-parts.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, isJavaScript, type SourceFiles, UnparsableFile } from './source/files.ts';
@@ -32,7 +35,13 @@ export interface GroupReader {
   /** Whether the source marks a loaded method `private` or `protected`. @param depth the method's level */
   isHidden(name: string, depth: number): boolean;
   /** @throws ContractError */
-  readContract(operations: readonly RunTimeOperation[]): GroupContract;
+  readContract(operations: readonly RunTimeOperation[]): ReadContract;
+}
+
+export interface ReadContract {
+  readonly contract: GroupContract;
+  /** By the operation's name. */
+  readonly schemas: ReadonlyMap<string, PartSchemas>;
 }
 
 /** @throws ContractError when the file, or a file of an ancestor, cannot be parsed */
@@ -40,8 +49,9 @@ export function readGroup(
   { path, group, exportName, classNames }: LoadedController,
   files: SourceFiles,
   importedFiles: ImportedFiles,
+  findMade: FindMade,
 ): GroupReader {
-  const evaluator = createEvaluator();
+  const evaluator = createEvaluator(findMade);
   const withPlace = createPlaceAdder(path, files);
   const module = withPlace(() => files.read(path));
   const { levels, hasPackageAncestor } = withPlace(() =>
@@ -62,26 +72,40 @@ export function readGroup(
     return undefined;
   }
 
-  function readContract(operations: readonly RunTimeOperation[]): GroupContract {
+  function readContract(operations: readonly RunTimeOperation[]): ReadContract {
     const writer = createSchemaWriter();
     const moveDefinitions = createDefinitionMover(writer);
     const contracts = new Map<string, OperationContract>();
+    const schemas = new Map<string, PartSchemas>();
+    const readSchema: OperationTools['readSchema'] = (reference) =>
+      schemaOfReference(reference, importedFiles.exportsOf(reference.path));
     for (const operation of operations) {
       const { name, settings } = operation;
       const method = findLoadedMember(name, operation.depth)?.method;
-      const contract =
+      const { contract, inferred }: ReadOperation =
         method === undefined
-          ? contractWithoutSource(operation)
-          : withPlace(() => readOperation(operation, method, { evaluator, writer, files }));
-      const schemas = [contract.data, contract.query, contract.path].filter((schema) => schema !== undefined);
-      const ambiguity = findAmbiguity(schemas, writer.defs);
-      if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
-      contracts.set(name, applySettings(contract, settings, moveDefinitions));
+          ? { contract: contractWithoutSource(operation), inferred: {} }
+          : withPlace(() => readOperation(operation, method, { evaluator, writer, files, readSchema }));
+      const at = contract.at ?? path;
+      const all = { ...readSettings(operation, at), ...inferred };
+      const applied = applySchemas(contract, settings, all, moveDefinitions);
+      const { data, query } = applied;
+      const isChecked = (part: PartSchemas['body']) => part === undefined || 'json' in part;
+      const checked = [isChecked(all.body) && data, isChecked(all.query) && query, applied.path, contract.headers];
+      const ambiguity = findAmbiguity(
+        checked.filter((schema) => typeof schema === 'object'),
+        writer.defs,
+      );
+      if (ambiguity !== undefined) throw new ContractError(at, `${name}: ${ambiguity}`);
+      refuseUncapturedPath(operation, applied.path, at);
+      contracts.set(name, applied);
+      schemas.set(name, all);
     }
     refuseUnloadedMethod(path, levels[0], operations);
     for (const level of levels) refuseUnreadTag(level);
     const summary = summaryOf(readDoc(levels[0]?.doc).text);
-    return { group, ...summary, operations: inSourceOrder(contracts, levels), defs: writer.defs };
+    const contract = { group, ...summary, operations: inSourceOrder(contracts, levels), defs: writer.defs };
+    return { contract, schemas };
   }
 
   /**
@@ -215,6 +239,26 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
   };
 }
 
+function refuseUncapturedPath(operation: RunTimeOperation, path: Schema | undefined, place: string): void {
+  const { name, pathNames, settings } = operation;
+  const declared = Object.keys(path?.properties ?? {});
+  if (settings.path !== undefined && pathNames === undefined) declared.push('path');
+  const uncaptured = declared.find((field) => !pathNames?.includes(field));
+  if (uncaptured === undefined) return;
+  const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
+  throw new ContractError(place, `${name}: ${reason}`, 'INVALID_ROUTE');
+}
+
+/** @throws ContractError for a JSON Schema that no check implements */
+function readSettings({ name, settings }: RunTimeOperation, at: string): PartSchemas {
+  try {
+    return schemasOfSettings(name, settings);
+  } catch (error) {
+    throw new ContractError(at, `${name}: ${(error as Error).message}`, 'INVALID_SETTING');
+  }
+}
+
 function contractWithoutTypes(name: string, uncheckedReason?: string): OperationContract {
-  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, results: [UNKNOWN_RESULT] };
+  const unknown = { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
+  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, ...unknown };
 }

@@ -1,19 +1,37 @@
 // Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
 // is unchecked by mistake.
-import { type ContractSettings, dataIsQuery, needsNoDataType } from './check/library.ts';
+import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
+import type { PartSchema } from './part-schemas.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
+import {
+  cureOf,
+  isListOfAnything,
+  namesOfParams,
+  type ReadOperation,
+  readInferred,
+  withInferredResult,
+} from './signature-parts.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { isJavaScript, type SourceFiles } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
-import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
+import type { Param, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
-import { findType, type Scope } from './types/look-up.ts';
-import { excludeKinds, expectRecord, type Fail, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
+import { schemaOf } from './types/inferred.ts';
+import type { Scope } from './types/look-up.ts';
+import {
+  excludeKinds,
+  expectRecord,
+  type Fail,
+  mayBeAbsent,
+  resolve,
+  type SchemaReference,
+  type Shape,
+} from './types/shape.ts';
 
 export interface RunTimeOperation {
   readonly name: string;
@@ -30,6 +48,8 @@ export interface OperationTools {
   readonly evaluator: Evaluator;
   readonly writer: SchemaWriter;
   readonly files: SourceFiles;
+  /** @throws Unsupported when the value of a schema cannot be used, and ModuleNeeded (part-schemas.ts) */
+  readonly readSchema: (reference: SchemaReference) => PartSchema;
 }
 
 /** An argument of an operation, for the errors of its type. */
@@ -45,18 +65,22 @@ export function readOperation(
   operation: RunTimeOperation,
   method: FollowedFunction,
   tools: OperationTools,
-): OperationContract {
+): ReadOperation {
   const { name, settings } = operation;
   const { at, doc, node } = method;
   // The type parameters of the method itself, as in `find<T extends Filter>(data: T)`, are a part of its scope.
   const scope: Scope = {
     ...method.scope,
     typeParams: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
+    params: namesOfParams(method),
   };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = isJavaScript(scope.path);
-  const readWithoutRequest = () => describeWithoutRequest(name, method, scope, place, tools);
-  if (settings.unchecked === true) return { ...readWithoutRequest(), uncheckedReason: 'static operations says so' };
+  const readWithoutRequest = () => describeWithoutRequest(operation, method, scope, place, tools);
+  if (settings.unchecked === true) {
+    const { contract, inferred } = readWithoutRequest();
+    return { contract: { ...contract, uncheckedReason: 'static operations says so' }, inferred };
+  }
   const [data, params, ...others] = node.params.filter((param) => param.name !== 'this');
   if (method.isOverloaded)
     throw new ContractError(place, `${name} is overloaded: write only the signature that is meant`, 'UNREAD_OPERATION');
@@ -72,26 +96,31 @@ export function readOperation(
   // After rest arguments (`...data`), no parameter has a type that can be read.
   const shapeOf = (param: Param | undefined, argument: Argument) =>
     param === undefined || param.isRest || data?.isRest ? undefined : evaluateParam(argument, param, scope, tools);
-  const [dataArgument, paramsArgument] = [
-    { name, cure: cureOf(operation, 'data') },
-    { name, cure: cureOf(operation, 'params') },
-  ];
+  const dataArgument = { name, cure: cureOf(operation, 'data') };
+  const paramsArgument = { name, cure: cureOf(operation, 'params') };
   const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data, dataArgument);
   const paramsShape = shapeOf(params, paramsArgument);
-  const pathAndQuery = writeParams(paramsArgument, params, paramsShape, settings.query === undefined, scope, tools);
-  refuseUncapturedPath(operation, pathAndQuery.path, place);
+  const { schemas, ...pathAndQuery } = writeParams(paramsArgument, params, paramsShape, settings, scope, tools);
+  const body =
+    dataShape && withSignature(dataArgument, data as Param, scope, tools, () => readInferred(dataShape, tools));
   const dataSchema =
-    dataShape === undefined || needsNoCheck(dataShape)
+    dataShape === undefined || body !== undefined || needsNoCheck(dataShape)
       ? undefined
       : withSignature(dataArgument, data as Param, scope, tools, () => tools.writer.write(dataShape));
+  const mayBeLeftOut =
+    data?.isOptional === true || (dataShape !== undefined && body === undefined && mayBeAbsent(dataShape));
+  const isUnchecked = body === undefined && !needsNoDataType(name, settings);
+  const { contract, inferred } = readWithoutRequest();
   return {
-    ...readWithoutRequest(),
-    data: dataSchema,
-    dataIsOptional: dataShape !== undefined && (data?.isOptional === true || mayBeAbsent(dataShape)),
-    ...pathAndQuery,
-    uncheckedReason:
-      (needsNoDataType(name, settings) ? undefined : uncheckedDataReason(data, dataShape)) ??
-      uncheckedParamsReason(params, isScript),
+    contract: {
+      ...contract,
+      data: dataSchema,
+      dataIsOptional: dataShape !== undefined && mayBeLeftOut,
+      ...pathAndQuery,
+      uncheckedReason:
+        (isUnchecked ? uncheckedDataReason(data, dataShape) : undefined) ?? uncheckedParamsReason(params, isScript),
+    },
+    inferred: { ...inferred, ...(body && { body }), ...schemas },
   };
 }
 
@@ -100,21 +129,22 @@ const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: 
 
 /** Returns a contract with the doc comment and the result, but without the types of the request. */
 function describeWithoutRequest(
-  name: string,
+  { name, settings }: RunTimeOperation,
   method: FollowedFunction,
   scope: Scope,
   place: string,
-  { evaluator, writer }: OperationTools,
-): OperationContract {
+  tools: OperationTools,
+): ReadOperation {
   const { text, tags } = readDoc(method.doc);
-  return {
+  const contract = {
     name,
     ...summaryOf(text),
     isDeprecated: tags.some(({ name: tag }) => tag === 'deprecated'),
     dataIsOptional: false,
-    ...readResults(method.node.result, scope, evaluator, writer),
+    ...readResults(method.node.result, scope, tools.evaluator, tools.writer),
     at: place,
   };
+  return withInferredResult(contract, settings, method.node.result, scope, tools);
 }
 
 /** Refuses a constraint tag, such as `@minimum`, on a method or a parameter, where it would have no effect. */
@@ -141,29 +171,12 @@ function refuseInferred(
   );
 }
 
-function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {
-  const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !pathNames?.includes(field));
-  if (uncaptured === undefined) return;
-  const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
-  throw new ContractError(place, `${name}: ${reason}`, 'INVALID_ROUTE');
-}
-
-/** Returns the advice for a type that is not read. The path takes no schema. */
-function cureOf({ name, settings }: RunTimeOperation, part: 'data' | 'params'): string {
-  const pathCure = 'a value of the path may be string';
-  if (part === 'params' && settings.query !== undefined) return pathCure;
-  const schemaPart = part === 'params' || dataIsQuery(name) ? 'query' : 'body';
-  const key = /^\w+$/.test(name) ? name : `'${name}'`;
-  const entry = `static operations = { ${key}: { ${schemaPart}: schema } }`;
-  const cure = `declare the schema of a library, ${entry}, or write a type of your own`;
-  return part === 'params' ? `${cure}; ${pathCure}` : cure;
-}
-
 function evaluateParam(argument: Argument, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
   const { type } = param;
   if (type === undefined) return undefined;
   return withSignature(argument, param, scope, tools, () => {
     const shape = tools.evaluator.evaluate(type, scope);
+    if (schemaOf(shape) !== undefined) return shape;
     // `evaluate` leaves a named type for later. `resolve` evaluates it here, inside of `withSignature`.
     if (resolve(shape).kind === 'never')
       throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
@@ -187,7 +200,8 @@ function withSignature<T>(
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
     const cure = error.cure === '' ? '' : `; ${error.cure ?? schemaCure}`;
-    throw new ContractError(placeOf(path, offset, files), `${signature}: ${error.message}${cure}`, error.code);
+    const message = `${signature}: ${error.message}${cure}`;
+    throw new ContractError(placeOf(path, offset, files), message, error.code, error.wanted);
   }
 }
 
@@ -221,17 +235,17 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
 }
 
 /**
- * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
- * fields. The server always passes both fields, so `path?: T` is read as `path: T`, and `query?: T` as `query: T`.
+ * Writes the schemas of the second parameter: `ControllerParams<{ path, query, headers }>`, or another object type with
+ * these fields. The server always passes them, so `path?: T` is read as `path: T`, and so are the others.
  */
 function writeParams(
   argument: Argument,
   param: Param | undefined,
   shape: Shape | undefined,
-  readsQuery: boolean,
+  settings: ContractSettings,
   scope: Scope,
   tools: OperationTools,
-): Pick<OperationContract, 'path' | 'query' | 'user'> {
+): Pick<OperationContract, 'path' | 'query' | 'headers' | 'user'> & { schemas?: ReadOperation['inferred'] } {
   if (param === undefined || shape === undefined) return {};
   const fail: Fail = (message, cure) => {
     throw new Unsupported(message, scope.path, param.type?.at ?? 0, cure);
@@ -240,14 +254,27 @@ function writeParams(
     const target = resolve(excludeKinds(shape, 'undefined', 'null'));
     if (!/^(?:record|any|object)$/.test(target.kind))
       fail('the second argument must be a ControllerParams', 'write params: ControllerParams');
-    const writePart = (part: string): Schema | undefined => {
+    const schemas: ReadOperation['inferred'] = {};
+    const writePart = (part: 'path' | 'query' | 'headers'): Schema | undefined => {
+      // A schema in `static operations` takes the place of the type.
+      if (part !== 'headers' && settings[part] !== undefined) return undefined;
       const prop = target.kind === 'record' ? target.props.get(part) : undefined;
+      const inferred = prop && part !== 'headers' ? readInferred(prop.shape, tools) : undefined;
+      if (inferred !== undefined && part !== 'headers') {
+        schemas[part] = inferred;
+        return undefined;
+      }
       const partShape = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');
       return partShape === undefined || resolve(partShape).kind === 'any'
         ? undefined
         : tools.writer.write(expectRecord(partShape, fail));
     };
-    return { path: writePart('path'), query: readsQuery ? writePart('query') : undefined, user: readUser(target) };
+    const headers = writePart('headers');
+    if (headers?.additionalProperties !== undefined || headers?.patternProperties !== undefined)
+      fail('the type of headers must name each header', "write headers: { 'idempotency-key'?: string }, or no type");
+    const name = Object.keys(headers?.properties ?? {}).find((header) => !/^[!#$%&'*+.^`|~0-9a-z_-]+$/.test(header));
+    if (name !== undefined) fail(`${name} is no name of a header in lower case`, `write '${name.toLowerCase()}'`);
+    return { path: writePart('path'), query: writePart('query'), headers, user: readUser(target), schemas };
   });
 }
 
@@ -261,20 +288,4 @@ function readUser(params: Shape): OperationContract['user'] {
     if (error instanceof Unsupported) return 'required';
     throw error;
   }
-}
-
-/** True for types of rest arguments that need no check, such as `unknown[]` or `[any, ControllerParams]`. */
-function isListOfAnything(type: TypeNode, scope: Scope): boolean {
-  const isAnyOrList = (item: TypeNode) => isAnything(item, scope) || isListOfAnything(item, scope);
-  return type.kind === 'array'
-    ? isAnything(type.element, scope)
-    : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
-}
-
-/** True for `unknown`, `any` and the plain `ControllerParams`. */
-function isAnything(type: TypeNode, scope: Scope): boolean {
-  if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
-  if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
-  const target = findType(type.name, scope);
-  return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
 }

@@ -1,12 +1,25 @@
 // The entry to the folder `contract`: from the source of a controller to the checks of its requests. Each check is
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
-import { needsNoDataType, queryAsData } from './check/library.ts';
-import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
+import { join } from 'node:path';
+import { needsNoDataType, validate } from './check/library.ts';
+import {
+  type Compilers,
+  createCompilers,
+  createRequestCheck,
+  type RequestCheck,
+  type RequestSchemas,
+  type Validate,
+  validateTexts,
+} from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
-import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
+import { createCopyCompiler } from './check/result-copy.ts';
+import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
+import { factsOf, type GroupContract, type OperationContract, type OperationFacts, type Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
+import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
+import type { PartSchema, PartSchemas } from './part-schemas.ts';
+import { type GroupReader, type LoadedController, type ReadContract, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
 import { createSourceFiles, type ImportedFiles } from './source/files.ts';
@@ -23,6 +36,15 @@ export interface ContractWithChecks {
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
+  /**
+   * Compiles the filter of an operation's results. Returns undefined when all fields of them are declared.
+   *
+   * @param report gets the fields that are not declared. When it is given, the filter drops no field
+   */
+  readonly resultFilterOf: (
+    operation: string,
+    report?: (fields: readonly string[]) => void,
+  ) => ResultFilter | undefined;
 }
 
 export interface Reader {
@@ -33,11 +55,17 @@ export interface Reader {
   release(): void;
 }
 
-export function createReader(importedFiles: ImportedFiles): Reader {
+/** @param folder the folder of controllers. @param madeTypes the file with made types; default: the folder's */
+export function createReader(
+  importedFiles: ImportedFiles,
+  folder: string,
+  madeTypes = join(folder, MADE_TYPES_FILE),
+): Reader {
   const files = createSourceFiles(importedFiles);
+  const findMade = createMadeTypes(folder, madeTypes, files);
   return {
     openController(controller) {
-      const { isHidden, readContract } = readGroup(controller, files, importedFiles);
+      const { isHidden, readContract } = readGroup(controller, files, importedFiles, findMade);
       return {
         isHidden,
         readContract: (operations) => addChecks(readContract(operations), operations, controller.path),
@@ -49,34 +77,75 @@ export function createReader(importedFiles: ImportedFiles): Reader {
 }
 
 /** @throws ContractError when a schema does not compile. Otherwise each request would get a 500 */
-function addChecks(contract: GroupContract, operations: readonly RunTimeOperation[], file: string): ContractWithChecks {
-  const facts = new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
+function addChecks(
+  { contract, schemas: schemasByName }: ReadContract,
+  operations: readonly RunTimeOperation[],
+  file: string,
+): ContractWithChecks {
   const requestChecks = new Map<string, RequestCheck>();
+  const facts = new Map<string, OperationFacts>();
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   const compilers = createCompilers(contract.defs);
   for (const { name, settings } of operations) {
-    const { data, dataIsOptional, query, path, at = file } = contractOf(name);
-    const body = settings.body === 'stream' ? undefined : settings.body;
-    const schemas: RequestSchemas = {
-      // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
-      // Schema in the contract is then only for the document.
-      data: needsNoDataType(name, settings) ? undefined : data,
-      dataIsOptional,
-      query: settings.query === undefined ? query : undefined,
-      path,
-      compilers,
-      librarySchemas: { body, query: settings.query, queryAsData: queryAsData(name, settings) },
-    };
+    const { at = file } = contractOf(name);
+    const schemas = schemasByName.get(name) as PartSchemas;
+    const runsAuthorsCode = [schemas.body, schemas.query, schemas.path].some((part) => part && 'standard' in part);
+    facts.set(name, { ...factsOf(contractOf(name)), runsAuthorsCode });
     try {
-      const check = createRequestCheck(schemas);
+      const needsDataType = !needsNoDataType(name, settings) || (schemas.body !== undefined && 'json' in schemas.body);
+      const check = createRequestCheck(
+        requestSchemasOf(contractOf(name), { name, settings }, schemas, needsDataType, compilers),
+      );
       if (check !== undefined) requestChecks.set(name, check);
     } catch (error) {
       throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
     }
   }
-  const resultCheckOf = (name: string) => {
-    const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
-    return hasLibrarySchema ? undefined : createResultCheck(contractOf(name), contract.defs);
+  const resultSchemaOf = (name: string) => schemasByName.get(name)?.result;
+  const resultCheckOf = (name: string) =>
+    resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs) : undefined;
+  const compileCopy = createCopyCompiler(contract.defs);
+  const resultFilterOf: ContractWithChecks['resultFilterOf'] = (name, report) => {
+    const schema = resultSchemaOf(name);
+    const library = schema !== undefined && 'standard' in schema ? schema.standard : undefined;
+    const filter = createResultFilter(contractOf(name), compileCopy, library);
+    return filter === undefined || report === undefined ? filter : createReporter(filter, report);
   };
-  return { contract, facts, requestChecks, resultCheckOf };
+  return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
+}
+
+/**
+ * A Standard Schema replaces the type in the source, and its library does the check. The JSON Schema in the contract is
+ * then only for the document. A JSON Schema of the author is checked like a type, except for a query that is also the
+ * data.
+ */
+function requestSchemasOf(
+  { data, dataIsOptional, query, path, headers }: OperationContract,
+  { name, settings }: Pick<RunTimeOperation, 'name' | 'settings'>,
+  schemas: PartSchemas,
+  needsDataType: boolean,
+  compilers: Compilers,
+): RequestSchemas {
+  const { queryAsData } = schemas;
+  const standardOf = (schema: PartSchema | undefined): Validate | undefined =>
+    schema === undefined || 'json' in schema ? undefined : (value, part) => validate(schema.standard, value, part);
+  const isJsonData = schemas.query !== undefined && 'json' in schemas.query && queryAsData !== 'never';
+  const librarySchemas = {
+    body: standardOf(schemas.body),
+    query: isJsonData ? validateTexts(query as Schema, compilers) : standardOf(schemas.query),
+    path: standardOf(schemas.path),
+    hasBody: schemas.body !== undefined,
+    queryAsData,
+  };
+  return {
+    data: needsDataType && librarySchemas.body === undefined ? data : undefined,
+    dataIsOptional,
+    query: librarySchemas.query === undefined ? query : undefined,
+    path: librarySchemas.path === undefined ? path : undefined,
+    headers,
+    isClosed: settings.closed === true,
+    isPatch: /^(?:patch|PATCH)(?: |$)/.test(name),
+    compilers,
+    librarySchemas,
+  };
 }

@@ -11,6 +11,8 @@ import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } f
 
 /** The result of an operation without a result type: any JSON value. */
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
+/** The `undocumentedReason` of an operation without a result type. */
+export const NO_RESULT_TYPE = 'its result has no type in the source, so it is unknown: annotate it';
 /** The statuses whose answers never have a body. */
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 
@@ -20,7 +22,7 @@ export function readResults(
   evaluator: Evaluator,
   writer: SchemaWriter,
 ): Pick<OperationContract, 'results' | 'undocumentedReason'> {
-  if (type === undefined) return { results: [UNKNOWN_RESULT] };
+  if (type === undefined) return { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
@@ -30,33 +32,40 @@ export function readResults(
 }
 
 function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
-  const parts = listRepliesApart(shape);
-  const isReply = (part: Shape) => resolve(part).kind === 'reply';
-  const plainParts = parts.filter((part) => !isReply(part));
+  const parts = listKindsApart(shape);
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
-  const results = replies.map(
-    ({ status, body }): ResultContract =>
-      BODILESS_STATUSES.has(status)
-        ? { status, body: 'none' }
-        : { ...writeResult(status, body, writer), isReplyWithBody: true },
+  const results = replies.flatMap(({ status, body }): ResultContract[] =>
+    BODILESS_STATUSES.has(status)
+      ? [{ status, body: 'none' }]
+      : writePlain(status, listKindsApart(body), writer).map((result) => ({ ...result, isReplyWithBody: true })),
   );
-  if (plainParts.length > 0) results.unshift(writeResult(200, unite(plainParts), writer));
-  return results;
+  const plainParts = parts.filter((part) => resolve(part).kind !== 'reply');
+  return [...writePlain(200, plainParts, writer), ...results];
+}
+
+/** Writes a result for the JSON values among the parts, one for the event streams, and one for the bytes. */
+function writePlain(status: number, parts: readonly Shape[], writer: SchemaWriter): ResultContract[] {
+  const formOf = (part: Shape) => ({ bytes: 'bytes', file: 'bytes', events: 'events' })[resolve(part).kind as 'bytes'];
+  return [undefined, 'events', 'bytes'].flatMap((form) => {
+    const ofForm = parts.filter((part) => formOf(part) === form);
+    return ofForm.length === 0 ? [] : [writeResult(status, unite(ofForm), writer)];
+  });
 }
 
 /**
- * Lists the parts of a union, also of a named union inside it. A union without a `Reply` stays one part, so that it
+ * Lists the parts of a union, also of a named union inside it. A union of JSON values alone stays one part, so that it
  * keeps its name in the document.
  */
-function listRepliesApart(shape: Shape): Shape[] {
+function listKindsApart(shape: Shape): Shape[] {
   const target = resolve(shape);
-  return target.kind === 'union' && includesKind(target, 'reply') ? target.parts.flatMap(listRepliesApart) : [shape];
+  const isMixed = target.kind === 'union' && includesKind(target, 'reply', 'bytes', 'file', 'events');
+  return isMixed ? target.parts.flatMap(listKindsApart) : [shape];
 }
 
 /** @param shape the type of a result that is no `Reply`, or of the body of a `Reply` */
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
-  if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
+  if (includesKind(shape, 'bytes', 'file')) return { status, body: 'bytes' };
   const data = eventDataOf(shape);
   if (data !== undefined)
     return { status, body: 'events', returnedSchema: resolve(data).kind === 'any' ? undefined : writer.write(data) };
@@ -74,7 +83,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   const schema = writer.write(nonEmptyShape);
   return {
     ...result,
-    ...(includesKind(shape, 'undefined', 'null') && { mayBeSuccessMessage: true }),
+    ...(mayBeMessage(shape) && { mayBeSuccessMessage: true }),
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
@@ -92,4 +101,11 @@ function isScalar(shape: Shape): boolean {
   const target = resolve(shape);
   if (target.kind === 'union') return target.parts.every(isScalar);
   return /^(?:string|number|boolean|const|date)$/.test(target.kind);
+}
+
+/** Whether the service may send its success message for the value: for undefined, null and true. */
+function mayBeMessage(shape: Shape): boolean {
+  const target = resolve(shape);
+  if (target.kind === 'union') return target.parts.some(mayBeMessage);
+  return /^(?:undefined|null|boolean)$/.test(target.kind) || (target.kind === 'const' && target.value === true);
 }

@@ -140,7 +140,7 @@ function writeOperation(
   nameOf: NameOf,
 ): string {
   const indent = '      ';
-  const params = (['path', 'query'] as const).flatMap((part) => {
+  const params = (['path', 'query', 'headers'] as const).flatMap((part) => {
     const schema = contract?.[part];
     return schema === undefined ? [] : [`${part}: ${typeText(schema, nameOf, `${indent}  `)}`];
   });

@@ -25,7 +25,7 @@ export interface OperationParts {
 
 interface Parameter {
   readonly name: string;
-  readonly in: 'path' | 'query';
+  readonly in: 'path' | 'query' | 'header';
   readonly [key: string]: unknown;
 }
 
@@ -39,6 +39,8 @@ export function describeOperation(parts: OperationParts): object {
     ...describePath(parts),
     ...(dataIsQuery ? describeQuery(contract?.data, parts) : []),
     ...describeQuery(contract?.query, parts),
+    ...describeQuery(contract?.headers, parts, 'header'),
+    ...(ETAG_CHECK.test(String(operation.method)) ? [IF_MATCH] : []),
   ];
   return {
     summary: operation.settings.summary ?? contract?.summary,
@@ -51,6 +53,13 @@ export function describeOperation(parts: OperationParts): object {
   };
 }
 
+/** Matches a call of `ifMatch` in the source text of an operation, and its option `required`. */
+const ETAG_CHECK = /\bifMatch\)?\s*\((?:[^;]*\brequired:\s*(true)\b)?/;
+const IF_MATCH: Parameter = {
+  ...{ name: 'if-match', in: 'header', schema: { type: 'string' } },
+  description: 'The entity tag of what the client has read.',
+};
+
 function describePath({ endpoint, contract, group, components }: OperationParts): Parameter[] {
   const properties = resolveReference(contract?.path, group.defs).properties;
   return endpoint.names.map(({ shownName, declaredName }) => {
@@ -60,7 +69,11 @@ function describePath({ endpoint, contract, group, components }: OperationParts)
 }
 
 /** Each property of an object becomes a parameter. Another schema, such as a union, becomes one parameter. */
-function describeQuery(schema: Schema | undefined, { group, components }: OperationParts): Parameter[] {
+function describeQuery(
+  schema: Schema | undefined,
+  { group, components }: OperationParts,
+  where: 'query' | 'header' = 'query',
+): Parameter[] {
   if (schema === undefined) return [];
   const { properties, required = [], anyOf } = resolveReference(schema, group.defs);
   if (anyOf !== undefined || properties === undefined)
@@ -68,7 +81,7 @@ function describeQuery(schema: Schema | undefined, { group, components }: Operat
   return Object.entries(properties).map(([name, { description, deprecated, ...property }]) => {
     const isRequired = required.includes(name) || undefined;
     const published = components.publish(group, property);
-    return { name, in: 'query', required: isRequired, description, deprecated, schema: published };
+    return { name, in: where, required: isRequired, description, deprecated, schema: published };
   });
 }
 
@@ -101,27 +114,59 @@ function describeBody({ operation, contract, group, components }: OperationParts
   return takesNoData ? undefined : { content: { 'application/json': { schema: {} } } };
 }
 
-function describeResponses({ operation: { settings }, contract, group, components }: OperationParts): object {
-  const { data, query, path, results = [{ status: 200, body: 'json', schema: undefined }] } = contract ?? {};
-  const isChecked = [data, query, path].some((schema) => schema !== undefined);
+function describeResponses({ operation, contract, group, components }: OperationParts): object {
+  const { settings, method } = operation;
+  const { data, query, path, headers, results = [UNKNOWN_RESULT] } = contract ?? {};
+  const isChecked = [data, query, path, headers, settings.query, settings.path].some((schema) => schema !== undefined);
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
-  for (const [i, { status: declaredStatus, body, schema }] of results.entries()) {
+  const contents = new Map<number, [type: string, schema: Schema][]>();
+  for (const [i, result] of results.entries()) {
     // The setting `status` replaces a 200 of the first result.
-    const status = i === 0 && declaredStatus === 200 ? (settings.status ?? 200) : declaredStatus;
+    const status = i === 0 && result.status === 200 ? (settings.status ?? 200) : result.status;
+    const schemas = describeContent(result, (schema) => components.publish(group, schema));
+    contents.set(status, [...(contents.get(status) ?? []), ...schemas]);
+  }
+  for (const [status, schemas] of contents) {
+    const content = Object.fromEntries(schemas.map(([type]) => [type, { schema: uniteSchemas(schemas, type) }]));
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Done',
-      content: describeContent({ body, schema: schema && components.publish(group, schema) }),
+      content: schemas.length === 0 ? undefined : content,
     };
   }
   for (const [status, name] of Object.entries(refusalsOf(settings.access))) responses[status] = refer(name);
-  if (isChecked || settings.body !== undefined || settings.query !== undefined) responses[422] = refer('InvalidData');
+  const etagCheck = ETAG_CHECK.exec(String(method));
+  if (etagCheck !== null) responses[412] = refer('PreconditionFailed');
+  if (etagCheck?.[1] !== undefined) responses[428] = refer('PreconditionRequired');
+  if (isChecked || settings.body !== undefined) responses[422] = refer('InvalidData');
   return { ...responses, default: refer('Refused') };
 }
 
-function describeContent({ body, schema }: Pick<ResultContract, 'body' | 'schema'>): object | undefined {
-  if (body === 'none') return undefined;
-  if (body === 'events') return { 'text/event-stream': { schema: { type: 'string' } } };
-  if (body === 'bytes') return { '*/*': { schema: { type: 'string', format: 'binary' } } };
-  return { 'application/json': { schema: schema ?? {} } };
+/** Returns the schema of several results with one status and one type. */
+function uniteSchemas(schemas: readonly [type: string, schema: Schema][], type: string): Schema {
+  const parts = schemas.filter(([other]) => other === type).map(([, schema]) => schema);
+  return parts.length === 1 ? (parts[0] as Schema) : { anyOf: parts };
 }
+
+/** Returns the schemas of a result by their media types. */
+function describeContent(result: ResultContract, publish: (schema: Schema) => Schema): [type: string, Schema][] {
+  const { body, schema, returnedSchema, mayBeAbsent, mayBeSuccessMessage, isReplyWithBody } = result;
+  const isEmpty = schema === undefined && mayBeAbsent === true;
+  if (body === 'none' || (isEmpty && isReplyWithBody)) return [];
+  if (body === 'bytes') return [['*/*', { type: 'string', format: 'binary' }]];
+  if (body === 'events') {
+    // The data of each event is the JSON of one item.
+    const item = returnedSchema && { contentMediaType: 'application/json', contentSchema: publish(returnedSchema) };
+    return [['text/event-stream', { type: 'string', ...item }]];
+  }
+  const shown = isEmpty ? SUCCESS_SCHEMA : mayBeSuccessMessage ? { anyOf: [schema ?? {}, SUCCESS_SCHEMA] } : schema;
+  return [['application/json', publish(shown ?? {})]];
+}
+
+const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
+/** The body for a result that is undefined, null or true. */
+const SUCCESS_SCHEMA: Schema = {
+  type: 'object',
+  properties: { status: { const: 'success' }, message: { type: 'string' }, timestamp: { type: 'integer' } },
+  required: ['status', 'message', 'timestamp'],
+};

@@ -21,7 +21,7 @@ export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
   FieldError: {
     type: 'object',
     properties: {
-      in: { enum: ['body', 'query', 'path'] },
+      in: { enum: ['body', 'query', 'path', 'header'] },
       pointer: { type: 'string', description: 'A JSON pointer (RFC 6901); empty: the part itself.' },
       message: { type: 'string' },
       code: {
@@ -41,6 +41,8 @@ const DESCRIPTIONS = {
   CredentialRequired: 'The credential is missing or not valid',
   UserRequired: 'No user is signed in, or the credential is missing or not valid',
   ScopeMissing: 'The credential lacks a scope that the operation requires',
+  PreconditionFailed: 'The entity tag of If-Match is not the current one',
+  PreconditionRequired: 'The header If-Match is required',
   AccessDenied: 'The caller may not call the operation',
 };
 

@@ -3,6 +3,7 @@
 // operation. The effects of a setting are not in this file.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject } from 'node:util/types';
+import type { NodeMountSettings } from '../api/controller/mount.ts';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { isBuiltInType } from '../base/media-kinds.ts';
@@ -13,10 +14,10 @@ import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
 /** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
+type Rule = readonly [isValid: (value: unknown) => boolean, expected: string];
+
 /** By property: a function that checks its value, and the description of a valid value for the error. */
-const PROPERTIES: Readonly<
-  Record<keyof OperationSettings, readonly [isValid: (value: unknown) => boolean, expected: string]>
-> = {
+const PROPERTIES: Readonly<Record<keyof OperationSettings, Rule>> = {
   accepts: [
     (value) =>
       Array.isArray(value) &&
@@ -25,20 +26,23 @@ const PROPERTIES: Readonly<
     'a list of media types such as image/png or image/*',
   ],
   bodyLimit: [(value) => isBetween(value, 1, Number.MAX_SAFE_INTEGER), 'a number of bytes'],
-  // A longer time is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once.
-  timeout: [(value) => isBetween(value, 1, 86_400_000), 'a number of milliseconds, a day at most'],
+  timeout: [isDuration, 'a number of milliseconds, a day at most'],
+  bodyTimeout: [isDuration, 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
   limit: [
     isLimit,
     `${RATE_FORM}, or { rate: '20/15m', by: (params) => text, count: 'failures' }, where by is not async`,
   ],
-  body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
-  query: [isSchema, 'a Standard Schema'],
-  result: [isSchema, 'a Standard Schema'],
+  body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema, a JSON Schema or 'stream'`],
+  query: [isSchema, 'a Standard Schema or a JSON Schema'],
+  path: [isSchema, 'a Standard Schema or a JSON Schema'],
+  result: [isSchema, 'a Standard Schema or a JSON Schema'],
+  results: [(value) => value === 'declared', "'declared'"],
   status: [
     (value) => isBetween(value, 200, 299) && value !== 204 && value !== 205,
     'a status from 200 to 299 whose answer has a body',
   ],
+  closed: [isBoolean, 'true or false'],
   unchecked: [isBoolean, 'true or false'],
   summary: [isNonEmptyText, 'a text'],
   hidden: [isBoolean, 'true or false'],
@@ -47,6 +51,24 @@ const PROPERTIES: Readonly<
     'true, false, or the name of the tool: 1 to 64 letters, digits, _ and -',
   ],
 };
+
+const { access, limit, timeout, bodyLimit, summary, hidden, unchecked } = PROPERTIES;
+const WEB_MOUNT: Readonly<Record<string, Rule>> = {
+  ...{ access, limit, timeout, bodyLimit, summary, hidden, unchecked },
+  cors: [(value) => value === 'own' || value === 'service', "'own' or 'service'"],
+};
+const NODE_MOUNT: typeof WEB_MOUNT = { ...WEB_MOUNT, strip: [isBoolean, 'true or false'] };
+
+export const isMountSetting = (name: string): boolean => Object.hasOwn(NODE_MOUNT, name);
+
+/** @throws Error with a message of one line */
+export function readMountSettings(value: unknown, kind: 'web' | 'node'): NodeMountSettings {
+  if (!isPlainObject(value)) refuse('the settings of a mount must be a plain object');
+  const rules = kind === 'web' ? WEB_MOUNT : NODE_MOUNT;
+  return Object.fromEntries(
+    entriesOf(value, 'mount:').map(([property, own]) => [property, readValue(property, own, 'mount', rules)]),
+  );
+}
 
 /** The names that every client of the Model Context Protocol accepts. */
 export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -101,28 +123,28 @@ function readDeclared(value: unknown, isOperation: (name: string) => boolean): D
     if (!isPlainObject(settings)) refuse(`${prefix} must be a plain object`);
     const values = entriesOf(settings, `${prefix}:`).map(([property, propertyValue]) => [
       property,
-      readValue(property, propertyValue, prefix),
+      readValue(property, propertyValue, prefix, PROPERTIES),
     ]);
     return [name, Object.fromEntries(values)];
   });
   return new Map(operations);
 }
 
-function readValue(property: string, value: unknown, prefix: string): unknown {
-  if (!Object.hasOwn(PROPERTIES, property))
-    refuse(`${prefix} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
-  const [isValid, expected] = PROPERTIES[property as keyof OperationSettings];
-  const copy = copyOf(value, `${prefix}: ${property}:`);
+function readValue(property: string, value: unknown, prefix: string, rules: Readonly<Record<string, Rule>>): unknown {
+  const rule = Object.hasOwn(rules, property) ? rules[property] : undefined;
+  if (rule === undefined)
+    return refuse(`${prefix} has the unknown property ${property}; there are ${Object.keys(rules).join(', ')}`);
+  const [isValid, expected] = rule;
+  const isPart = /^(?:body|query|path|result)$/.test(property);
+  const copy = isPart ? value : copyOf(value, `${prefix}: ${property}:`);
   if (!isValid(copy)) refuse(`${prefix}: ${property} must be ${expected}`);
   return copy;
 }
 
-/** Copies and freezes a value, so that a later change has no effect. A schema of a library is not copied. */
+/** Copies and freezes a value, so that a later change has no effect. A schema is not copied. */
 function copyOf(value: unknown, prefix: string): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, prefix)));
-  return isPlainObject(value) && !('~standard' in value)
-    ? Object.freeze(Object.fromEntries(entriesOf(value, prefix)))
-    : value;
+  return isPlainObject(value) ? Object.freeze(Object.fromEntries(entriesOf(value, prefix))) : value;
 }
 
 /**
@@ -163,6 +185,11 @@ function refuse(message: string): never {
   throw new LoadRefusal('INVALID_SETTING', message);
 }
 
+/** A longer time than a day is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once. */
+function isDuration(value: unknown): boolean {
+  return isBetween(value, 1, 86_400_000);
+}
+
 function isLimit(value: unknown): boolean {
   if (typeof value === 'string') return parseRate(value) !== undefined;
   if (!isPlainObject(value)) return false;
@@ -172,7 +199,13 @@ function isLimit(value: unknown): boolean {
   return (by === undefined || (isPlainFunction(by) && !isAsync)) && (count === undefined || count === 'failures');
 }
 
-/** Says whether a value is a Standard Schema. A schema can be a function, as in some libraries. */
+/**
+ * Says whether a value is a Standard Schema, which can be a function, or may be a JSON Schema. The contract refuses a
+ * JSON Schema that no check implements (contract/schema/json-schema.ts).
+ */
 function isSchema(value: unknown): boolean {
-  return typeof Object(Object(value)['~standard']).validate === 'function';
+  const standard: unknown = Object(value)['~standard'];
+  return standard === undefined
+    ? isPlainObject(value) && Object.keys(value).length > 0
+    : typeof Object(standard).validate === 'function';
 }

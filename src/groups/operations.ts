@@ -7,9 +7,11 @@ import { LoadRefusal } from '../base/load-refusal.ts';
 import { splitRouteName, VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
+import type { ResultFilter } from '../contract/check/result-filter.ts';
 import type { GroupContract, OperationFacts } from '../contract/contract.ts';
 import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName, verbRoutes } from './group-routes.ts';
+import type { MountFacts } from './mount.ts';
 import { readSettings } from './operation-settings.ts';
 import { findProtections } from './protections.ts';
 
@@ -37,6 +39,12 @@ export interface Operation {
   readonly guards: Guards | undefined;
   /** Checks a request by the types of the operation. `check` is undefined when there is nothing to check. */
   readonly check: RequestCheck | undefined;
+  /** Returns a result with only its declared fields; undefined when all fields are sent. */
+  readonly filter: ResultFilter | undefined;
+  /** Why `results: 'declared'` has no effect on the operation; undefined without this setting. */
+  readonly unfilteredReason: string | undefined;
+  /** Set for the operation of a mount, and undefined for an operation of an author. */
+  readonly mount?: MountFacts;
   /** Facts of the contract. `facts` is undefined until the types of the group are read. */
   readonly facts: OperationFacts | undefined;
 }
@@ -137,7 +145,8 @@ export function createGroup(
   const operations = Array.from(methods, ([key, { method, depth }]): [string, Operation] => {
     const settings = settingsOf(key);
     const names = { name: key, verb: verbOf(key) };
-    return [key, { ...names, controller, method, settings, depth, guards, check: undefined, facts: undefined }];
+    const unread = { check: undefined, filter: undefined, unfilteredReason: undefined, facts: undefined };
+    return [key, { ...names, controller, method, settings, depth, guards, ...unread }];
   });
   const routes = createRoutes(names);
   const ownRoutes = routes.length > 0 ? routes : undefined;

@@ -1,6 +1,7 @@
 // Applies the service file to a group when the group loads. An operation without its own setting `access` gets that of
 // the service file. A group does not load when the service file does not allow one of its operations.
 import { requiresUser } from '../callers/access/access.ts';
+import type { ServiceState } from '../live/load/registry.ts';
 import type { Around } from './exported.ts';
 import { refuseOperation } from './group-contract.ts';
 import { parseRouteName, verbRoutes } from './group-routes.ts';
@@ -18,7 +19,9 @@ export function applyService(group: Group, service: LoadedService, file: string)
       const settings = access === operation.settings.access ? operation.settings : { ...operation.settings, access };
       const problem = problemOf(operation, access, service);
       if (problem !== undefined) refuseOperation(group, name, problem, file);
-      return [name, { ...operation, settings: Object.freeze(settings), guards: withAround(operation.guards, service) }];
+      // The steps of a mount are those of an operation up to `limit`, so nothing surrounds its handler.
+      const guards = operation.mount === undefined ? withAround(operation.guards, service) : undefined;
+      return [name, { ...operation, settings: Object.freeze(settings), guards }];
     }),
   );
   const strictRoutes = group.strictRoutes ?? (service.strict ? verbRoutes(operations.keys()) : undefined);
@@ -32,8 +35,15 @@ function withAround(guards: Operation['guards'], { around }: LoadedService): Ope
   return { before: [], after: undefined, ...guards, around: [first, ...(guards?.around ?? [])] };
 }
 
+/** With a broken service file no request is answered, so no operation is refused. @throws ContractError */
+export function applyRules(group: Group, state: ServiceState, file: string): Group {
+  if (state.kind === 'loaded') return applyService(group, state.service, file);
+  if (state.kind === 'none') refuseUserWithoutService(group, file);
+  return group;
+}
+
 /** Refuses operations that need a user, because without a service file no function identifies users. */
-export function refuseUserWithoutService(group: Group, file: string): void {
+function refuseUserWithoutService(group: Group, file: string): void {
   for (const [name, operation] of group.operations) {
     const problem = problemOfUser(operation, operation.settings.access ?? 'anyone', undefined);
     if (problem !== undefined) refuseOperation(group, name, problem, file);
@@ -66,14 +76,21 @@ function problemOfUser(
 /** Matches the names of operations whose requests have no body, so that there is no body to check. */
 const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
 
-function problemOfTypes({ name, facts }: Operation): string | undefined {
-  const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
+function problemOfTypes(operation: Operation): string | undefined {
+  const { name, facts, mount } = operation;
+  const cure =
+    mount === undefined
+      ? `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`
+      : 'write { unchecked: true } into the settings of mount()';
   const isUnchecked = facts?.hasDataSchema !== true && facts?.uncheckedReason !== undefined;
   if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
+  if (operation.unfilteredReason !== undefined)
+    return `${operation.unfilteredReason}, which results: 'declared' does not limit, and the service file says unchecked: 'refuse'`;
   const typedNames = facts?.pathNames ?? [];
   const untypedSegment = parseRouteName(name)?.segments.find(
-    (segment) => segment.literal === undefined && !typedNames.includes(segment.name),
+    (segment) =>
+      segment.literal === undefined && operation.settings.path === undefined && !typedNames.includes(segment.name),
   );
   return untypedSegment === undefined || untypedSegment.literal !== undefined
     ? undefined

@@ -6,6 +6,7 @@ import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { RequestIds } from '../base/events.ts';
+import { FALLBACK } from '../base/group-name.ts';
 import { idsOf, type LineSink, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { addressOf, networkOf, parseTrustedProxies } from '../callers/access/address.ts';
@@ -29,7 +30,7 @@ import type { PublicFiles } from './files/public-files.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createBeginNote, type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
-import { routeTable } from './routes.ts';
+import { FILE, FILE_OR_FALLBACK, OUTSIDE, routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { prepareSteps, type TargetParts } from './steps.ts';
 import { readQuery } from './target.ts';
@@ -130,12 +131,9 @@ export function createApp(parts: AppParts): App {
   const createSteps = prepareSteps({
     ...{ groups, credentials, identity, docs, files, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
     ...{ background, basePath, contexts, respond, fail, resume: advance },
-    addressRate: settings.rateLimit,
-    operationTimeout: settings.operationTimeout,
-    bodyLimit,
-    processLimits: { budget, streamedUploads, isFull },
-    isSecure: transport.isSecure,
-    publicOrigins: settings.publicOrigin,
+    ...{ bodyLimit, domains: settings.domains, port: settings.port, isSecure: transport.isSecure },
+    ...{ addressRate: settings.rateLimit, operationTimeout: settings.operationTimeout },
+    ...{ processLimits: { budget, streamedUploads, isFull }, publicOrigins: settings.publicOrigin },
   });
 
   /** Serves one request. The comment at the end of a line names the statuses with which the line refuses. */
@@ -148,15 +146,12 @@ export function createApp(parts: AppParts): App {
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
       if (isFull()) throw overloaded(); //           503
-      if (files !== undefined && isOutside(exchange)) {
-        exchange.steps = stepsByTarget['public.file'];
-        return advance(exchange);
-      }
       const match = findMatch(exchange); //          404
-      if (isPreflight(exchange)) return respond.preflight(exchange);
+      const isAsked = match.route !== FILE && isPreflight(exchange);
+      if (isAsked && !groups.ownsCors()) return respond.preflight(exchange);
       exchange.groupInUrl = match.groupInUrl;
       exchange.slugs = match.slugs;
-      exchange.steps = stepsByTarget[match.route.target];
+      exchange.steps = stepsByTarget[isAsked ? 'gateway.preflight' : match.route.target];
     } catch (error) {
       return respond.fail(exchange, error);
     }
@@ -221,15 +216,13 @@ export function createApp(parts: AppParts): App {
 
   /** @param exchange one for which `readTarget` has been called */
   function findMatch({ resolvedPath, verb }: Exchange): RouteMatch {
-    const { matches } = resolvedPath as ResolvedPath;
+    const { matches, path } = resolvedPath as ResolvedPath;
     const match = firstMatch(matches, verb);
-    if (match === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
-    return match;
-  }
-
-  /** Whether no row of routes.ts takes the request. @param exchange one for which `readTarget` has been called */
-  function isOutside({ resolvedPath, verb }: Exchange): boolean {
-    return firstMatch((resolvedPath as ResolvedPath).matches, verb) === undefined;
+    if (match !== undefined) return match;
+    const hasFallback = groups.find(FALLBACK) !== undefined;
+    if (!hasFallback && files === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
+    const route = files === undefined ? OUTSIDE : hasFallback ? FILE_OR_FALLBACK : FILE;
+    return { route, groupInUrl: hasFallback ? FALLBACK : '', slugs: path.segments, isPartOfSegment: false };
   }
 
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {

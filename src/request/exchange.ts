@@ -48,6 +48,8 @@ export class Exchange {
   readonly request: Request;
   readonly response: ServerResponse;
   readonly head: RequestHead;
+  /** The HTTP method. It is kept here, because a handler of a mount may change that of `request`. */
+  readonly verb: string;
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
   readonly answer = new AnswerState();
@@ -66,6 +68,8 @@ export class Exchange {
   slugs: readonly string[] = [];
   /** `path` of `choice`. The check of the types can convert its values. */
   path: Readonly<Record<string, string>> = NO_PATH;
+  /** The headers that the operation declares, converted; undefined when it declares none. */
+  headers: Readonly<Record<string, string>> | undefined;
   /** '' until the operation has been found. */
   operation = '';
   steps: readonly Step[] = NO_STEPS;
@@ -101,6 +105,7 @@ export class Exchange {
     this.response = response;
     this.startedAt = startedAt;
     this.head = request.readHead();
+    this.verb = request.method as string;
   }
 
   /** The header `traceparent` is read at the first use. */
@@ -114,10 +119,6 @@ export class Exchange {
   set trace(trace: Trace | undefined) {
     this.#trace = trace;
     this.#hasTrace = true;
-  }
-
-  get verb(): string {
-    return this.request.method as string;
   }
 
   /** Says whether one of the two framing headers announces a body (RFC 9112, 6). */

@@ -2,12 +2,17 @@
 // group and the operation that serve the request. The row of a key can name a handler, which then serves whatever the
 // URL is.
 import { refusal } from '../base/errors.ts';
+import { FALLBACK, isRoot } from '../base/group-name.ts';
 import { checkOperationVerb } from '../callers/access/credential-rights.ts';
+import { checkRights } from '../callers/access/key-check.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../live/load/registry.ts';
+import type { Responder } from './answer/response.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
-import { chooseOperation } from './operation-choice.ts';
+import { chooseOperation, takesRequest } from './operation-choice.ts';
+import type { ParamsParts } from './params.ts';
 import type { ResolvedPath } from './router.ts';
+import { checkMountRequest } from './web-request.ts';
 
 /**
  * Creates the step that reads `/v2/order` as the group `v2/order`, if the service has this group in such a folder. A
@@ -18,7 +23,11 @@ import type { ResolvedPath } from './router.ts';
 export function createLocateGroup(groups: Pick<Groups, 'locate'>, basePath: string): Step {
   const depth = basePath.split('/').length - 1;
   return function locateGroup(exchange): undefined {
-    if (exchange.caller.row?.handler !== undefined) return;
+    if (exchange.caller.row?.handler !== undefined) {
+      // Outside of the base path, no path leads to the handler of a key.
+      if (exchange.groupInUrl === FALLBACK) throw refusal('GROUP_NOT_ALLOWED');
+      return;
+    }
     const { segments } = (exchange.resolvedPath as ResolvedPath).path;
     const location = groups.locate(exchange, segments, depth);
     if (location === undefined) return;
@@ -27,29 +36,63 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>, basePath: stri
   };
 }
 
-/** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */
-export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
-  return function findOperation(exchange): Outcome {
-    const group = groups.find(exchange.caller.row?.handler ?? exchange.groupInUrl);
-    return group instanceof Promise
-      ? group.then((loaded) => choose(exchange, loaded, isStrict))
-      : choose(exchange, group, isStrict);
-  };
+export interface FindParts extends ParamsParts {
+  readonly groups: Pick<Groups, 'find' | 'locate' | 'ownsCors'>;
+  readonly respond: Pick<Responder, 'preflight'>;
 }
 
-function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean): undefined {
-  if (group === undefined) throw absentGroup(exchange, isStrict);
-  const { groupInUrl, slugs, verb } = exchange;
-  const { row } = exchange.caller;
-  exchange.group = group.name;
-  // If a handler serves the request, the segment that usually names the group can name the operation.
-  const choice = chooseOperation(verb, group, slugs, row?.handler === undefined ? undefined : groupInUrl);
-  const { name, settings } = choice.operation;
-  if (row !== undefined) checkOperationVerb(row, name);
-  exchange.choice = choice;
-  exchange.operation = name;
-  exchange.path = choice.path;
-  if (settings.status !== undefined) exchange.answer.status = settings.status;
+/** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */
+export function createFindSteps(parts: FindParts, isStrict = false) {
+  const { groups, respond } = parts;
+
+  function findOperation(exchange: Exchange): Outcome {
+    const group = groups.find(exchange.caller.row?.handler ?? exchange.groupInUrl);
+    return group instanceof Promise ? group.then((loaded) => choose(exchange, loaded)) : choose(exchange, group);
+  }
+
+  function choose(exchange: Exchange, named: Group | undefined): undefined {
+    if (named === undefined) throw absentGroup(exchange, isStrict);
+    const { slugs, verb } = exchange;
+    const { row } = exchange.caller;
+    const group = orFallback(named, verb, slugs);
+    if (group !== named) {
+      exchange.groupInUrl = group.name;
+      checkRights(exchange);
+    }
+    exchange.group = group.name;
+    // If a handler serves the request, the segment that usually names the group can name the operation.
+    const choice = chooseOperation(verb, group, slugs, row?.handler === undefined ? undefined : exchange.groupInUrl);
+    const { name, settings, mount } = choice.operation;
+    if (row !== undefined) checkOperationVerb(row, name);
+    exchange.choice = choice;
+    exchange.operation = name;
+    exchange.path = choice.path;
+    if (settings.status !== undefined) exchange.answer.status = settings.status;
+    if (mount === undefined) return;
+    exchange.answer.ownsCors = mount.ownsCors;
+    checkMountRequest(exchange, mount, parts);
+  }
+
+  /**
+   * A request that no route of a root group takes is the fallback's. The order of all is: row, named group, root route
+   * that begins with a literal, other root routes (compareRoutes in group-routes.ts has these two), fallback.
+   */
+  function orFallback(group: Group, verb: string, slugs: readonly string[]): Group {
+    if (!isRoot(group.name)) return group;
+    // The fallback is there from the load of the service file on, so it is no promise.
+    const fallback = groups.find(FALLBACK) as Group | undefined;
+    return fallback === undefined || takesRequest(group, verb, slugs) ? group : fallback;
+  }
+
+  /** Answers a preflight, unless the group that gets the request itself is a mount that answers OPTIONS. */
+  async function answerPreflight(exchange: Exchange): Promise<undefined> {
+    const method = String(exchange.request.headers['access-control-request-method'] ?? exchange.verb);
+    const group = await (async () => groups.find(exchange.groupInUrl))().catch(() => undefined);
+    const operations = group === undefined ? [] : orFallback(group, method, exchange.slugs).operations.values();
+    if (!Array.from(operations).some(({ mount }) => mount?.ownsCors)) respond.preflight(exchange);
+  }
+
+  return { findOperation, answerPreflight };
 }
 
 /**

@@ -1,12 +1,21 @@
 // Calls an operation with its guards: every `_before`, then the operation inside of each `_around`, then `_after`.
 import { isReply } from '../api/controller/reply.ts';
 import type { ControllerParams } from '../api/controller.ts';
+import { isThenable } from '../base/values.ts';
 import type { Operation } from '../groups/operations.ts';
+import { limitResult } from './answer/declared-result.ts';
 import { discardResult } from './answer/replies.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
 export function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
+  const { filter } = operation;
+  if (filter === undefined) return call(operation, data, params, exchange);
+  const result = call(operation, data, params, exchange);
+  return isThenable(result) ? result.then((value) => limitResult(filter, value)) : limitResult(filter, result);
+}
+
+function call(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
   const { guards, method, controller } = operation;
   // Both arguments are always given. `method.length` does not show how many a method uses, because it does not count
   // defaults and rest parameters (decisions 3.4).

@@ -1,7 +1,9 @@
 // Two steps of a request: the check of its types, and the operation with its guards. Both
 // steps run within the time limit of the operation.
 
+import type { NodeHandler } from '../api/controller/mount.ts';
 import { refusal } from '../base/errors.ts';
+import { isInspected } from '../base/inspector.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -19,18 +21,20 @@ export interface CallOptions extends ParamsParts {
   /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
   readonly contexts: ExchangeContexts;
+  readonly respond: Responder;
+  readonly bodyLimit: number;
 }
 
 export function createCallSteps(options: CallOptions) {
   const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
-    const { check, settings } = exchange.choice.operation;
+    const { check, facts } = exchange.choice.operation;
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
+    if (facts?.headerNames !== undefined) input.headers = readHeaders(exchange.request.rawHeaders, facts.headerNames);
     // The schemas of a library are code of the author. The check of types is not, so it does not pay for a context.
-    const isSchema = settings.body !== undefined || settings.query !== undefined;
-    const problems = isSchema
+    const problems = facts?.runsAuthorsCode
       ? (contexts.run(exchange, () => runCheck(check, input, exchange)) as ReturnType<RequestCheck>)
       : runCheck(check, input, exchange);
     if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);
@@ -41,6 +45,7 @@ export function createCallSteps(options: CallOptions) {
 
   function callOperation(answer: Responder['result']): Step {
     return function callGuardedOperation(exchange): Outcome {
+      if (exchange.choice.operation.mount?.kind === 'node') return callNodeMount(exchange);
       const result = callWithInput(exchange);
       if (isThenable(result)) {
         startTimeLimit(exchange);
@@ -55,6 +60,18 @@ export function createCallSteps(options: CallOptions) {
       if (!exchange.answer.isComplete) startTimeLimit(exchange);
       return undefined;
     };
+  }
+
+  /** Calls the handler of a mount that writes its answer itself. Its code is loaded only in a service that has one. */
+  function callNodeMount(exchange: Exchange): Outcome {
+    const { method } = exchange.choice.operation;
+    startTimeLimit(exchange);
+    import('./node-mount.ts')
+      .then(({ handOver }) =>
+        contexts.run(exchange, () => handOver(exchange, method as unknown as NodeHandler, options)),
+      )
+      .catch((error) => fail(exchange, error));
+    return 'later';
   }
 
   /**
@@ -88,11 +105,13 @@ export function createCallSteps(options: CallOptions) {
     if (exchange.timeLimitTimer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
     exchange.timerStartedAt = performance.now();
-    exchange.timeLimitTimer = setTimeout(() => {
+    const timer = setTimeout(() => {
+      if (isInspected()) return void timer.refresh();
       const cause = new Error(`it ran longer than ${timeout} ms`);
       fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
       exchange.abort(new Error('the operation is out of time'));
     }, exchange.timeLeft ?? timeout);
+    exchange.timeLimitTimer = timer;
   }
 
   /**
@@ -144,14 +163,27 @@ export function createCallSteps(options: CallOptions) {
   return { createTimedStep, checkTypes, callOperation };
 }
 
+/** Reads the declared headers. A header that was sent several times is a list, like a repeated name in a query. */
+function readHeaders(rawHeaders: readonly string[], declared: readonly string[]): Record<string, unknown> {
+  const headers: Record<string, unknown> = Object.create(null);
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase();
+    if (!declared.includes(name)) continue;
+    const values = headers[name];
+    headers[name] = values === undefined ? rawHeaders[i + 1] : [values, rawHeaders[i + 1]].flat();
+  }
+  return headers;
+}
+
 function runCheck(check: RequestCheck, input: RequestInput, { verb }: Exchange): ReturnType<RequestCheck> {
   return check(input, dataSourceOf(input), verb);
 }
 
-/** The values of the path are taken from `input`, because the check may have converted them. */
+/** The values of the path and the headers are taken from `input`, because the check may have converted them. */
 function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];
+  exchange.headers = input.headers as Exchange['headers'];
 }
 
 function invalidData(problems: readonly Problem[]): Error {

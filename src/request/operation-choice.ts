@@ -65,6 +65,15 @@ function chooseStrictly(
   throw notAllowed((method) => verbs.has(method));
 }
 
+/** Says whether a strict group has an operation for a request. */
+export function takesRequest(group: Group, verb: string, slugs: readonly string[]): boolean {
+  const routes = group.strictRoutes ?? [];
+  return (
+    fitRoute(routes, verb, slugs) !== undefined ||
+    (verb === 'POST' && operationByPost(group, routes, slugs[0]) !== undefined)
+  );
+}
+
 function operationNamed(group: Group, name: string | undefined): Operation | undefined {
   return name === undefined ? undefined : group.operations.get(name);
 }

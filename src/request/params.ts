@@ -1,7 +1,7 @@
 // The second argument of an operation. Only fields that a client may see are enumerable. All other properties are
 // getters on the prototype. So a result that contains the params does not send these properties, and they cost nothing
 // until they are read.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { HeaderSetters } from '../api/controller/answer-headers.ts';
 import type { ServiceUser } from '../api/controller/service.ts';
 import { NO_TRACE, type Trace } from '../api/controller/trace.ts';
@@ -14,6 +14,7 @@ import type { OriginParts } from '../callers/access/origin-check.ts';
 import type { BackgroundWork } from './background.ts';
 import type { Query } from './body/form.ts';
 import type { Exchange } from './exchange.ts';
+import { createWebRequest } from './web-request.ts';
 
 export interface ParamsParts extends OriginParts {
   readonly log: Log;
@@ -21,6 +22,9 @@ export interface ParamsParts extends OriginParts {
   readonly proxies: TrustedProxies;
   /** BASE_PATH, which is empty when the service is at the root. */
   readonly basePath: string;
+  /** The settings DOMAINS and PORT. */
+  readonly domains: readonly string[];
+  readonly port: number;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -75,6 +79,10 @@ export class Params implements ControllerParams {
     return this.#exchange.path;
   }
 
+  get headers(): IncomingHttpHeaders {
+    return this.#exchange.headers ?? this.#exchange.request.headers;
+  }
+
   get base(): string {
     return this.#parts.basePath;
   }
@@ -111,6 +119,10 @@ export class Params implements ControllerParams {
 
   get signal(): AbortSignal {
     return this.#exchange.signal;
+  }
+
+  get toRequest(): () => Request {
+    return () => createWebRequest(this.#exchange, this.#parts, this.#bytes);
   }
 }
 

@@ -1,6 +1,6 @@
 // One step of a request: reads the data of the operation, which is the body, or the query when there is no body. The
 // files in body/ read and decode the body.
-import { type DataSink, type ProcessLimits, readBody } from './body/body.ts';
+import { type DataSink, type ProcessLimits, readBody, tooLarge } from './body/body.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
 import { streamBody } from './body/stream.ts';
@@ -25,10 +25,17 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
   };
 
   return function readData(exchange): Outcome {
-    const { body, bodyLimit: limit = bodyLimit, accepts } = exchange.choice.operation.settings;
+    const { settings, mount } = exchange.choice.operation;
+    const { body, bodyLimit: limit = bodyLimit, accepts } = settings;
+    if (mount?.kind === 'node') {
+      // The handler reads the body itself. hand-over counts the bytes of a body without a length.
+      if (Number(exchange.head.contentLength) > limit) throw tooLarge(limit, Number(exchange.head.contentLength));
+      return undefined;
+    }
     if (body === 'stream') {
       if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
-      const stream = streamBody(exchange, limit, processLimits.streamedUploads);
+      const refuse = mount && ((error: Error) => fail(exchange, error));
+      const stream = streamBody(exchange, limit, processLimits.streamedUploads, refuse);
       return keepInput(exchange, stream, parseQuery(exchange.queryText, objectWithoutPrototype()), undefined);
     }
     if (!exchange.hasBody) {
@@ -42,7 +49,7 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
 }
 
 function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): undefined {
-  exchange.input = { data, query, path: exchange.path, bytes };
+  exchange.input = { data, query, path: exchange.path, headers: undefined, bytes };
 }
 
 /**

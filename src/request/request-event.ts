@@ -8,7 +8,7 @@
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BackgroundEvent, RequestEvent, Trace } from '../api/controller/trace.ts';
-import { pathOfGroup, servingPage } from '../base/group-name.ts';
+import { FALLBACK, pathOfGroup, servingPage } from '../base/group-name.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { addressOf } from '../callers/access/address.ts';
 import type { Operation } from '../groups/operations.ts';
@@ -155,6 +155,7 @@ const cachedTemplates = new WeakMap<Operation, { depth: number; template: string
 export function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { operation, resolvedPath, verb, caller, slugs, choice } = exchange;
   if (operation === '') return undefined;
+  if (exchange.group === FALLBACK) return '/{path*}';
   // A request for which an operation was found has a row.
   const { route } = firstMatch((resolvedPath as ResolvedPath).matches, verb) as RouteMatch;
   if (route.target !== 'gateway.index') return route.path;

@@ -5,6 +5,8 @@
 /** The target of a row. For each target, steps.ts has the steps of a request. */
 export type RouteTarget =
   | 'gateway.index'
+  | 'public.file'
+  | 'public.fallback'
   | 'identity.signin'
   | 'identity.register'
   | 'docs.openapi'
@@ -44,3 +46,9 @@ export function routeTable(docs: Availability, basePath = '/api', mcp: Availabil
       path !== '' && (docs !== 'off' || !target.startsWith('docs.')) && (mcp !== 'off' || target !== 'mcp.message'),
   );
 }
+
+/** The row of a request outside of the base path, which only the fallback answers. */
+export const OUTSIDE: Route = { methods: 'any', path: '/', target: 'gateway.index' };
+/** With PUBLIC_DIR, the row of such a path without a fallback, and with one. */
+export const FILE: Route = { ...OUTSIDE, target: 'public.file' };
+export const FILE_OR_FALLBACK: Route = { ...OUTSIDE, target: 'public.fallback' };

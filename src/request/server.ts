@@ -31,9 +31,9 @@ export function createRequestServer(
       // With this option, a request without a body is not a stream that has to be read to its end. Node before 24
       // ignores the option.
       optimizeEmptyRequests: true,
-      // Node refuses settings in which the head may take longer than the whole request.
       headersTimeout: Math.min(headersTimeout, requestTimeout),
-      requestTimeout,
+      // 0 turns Node's limit off, because request/connections has one for each operation.
+      requestTimeout: 0,
       // head.ts checks the header: Node's answer would have no envelope and no CORS headers.
       requireHostHeader: false,
     },

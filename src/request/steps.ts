@@ -12,7 +12,7 @@ import type { Responder } from './answer/response.ts';
 import type { Exchange, Step } from './exchange.ts';
 import { createFileSteps } from './files/file-steps.ts';
 import type { PublicFiles } from './files/public-files.ts';
-import { createFindOperation, createLocateGroup } from './find-operation.ts';
+import { createFindSteps, createLocateGroup } from './find-operation.ts';
 import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
 import { createReadData, type DataOptions } from './request-data.ts';
@@ -30,7 +30,7 @@ export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promi
 
 /** The parts of the service to which the rows of routes.ts lead. */
 export interface TargetParts {
-  readonly groups: Pick<Groups, 'find' | 'locate'>;
+  readonly groups: Pick<Groups, 'find' | 'locate' | 'ownsCors'>;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
@@ -42,17 +42,17 @@ export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOp
 }
 
 /**
- * The steps for each target of routes.ts. `public.file` has those of a path outside of BASE_PATH. `mcp.call` has the steps of a tool call, which run after the steps of the
- * message that brings the call.
+ * The steps for each target of routes.ts. `mcp.call` has the steps of a tool call, which run after the steps of the
+ * message that brings the call. `gateway.preflight` has the steps of a preflight where a mount may answer it.
  */
-export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call' | 'public.file', readonly Step[]>>;
+export type StepsByTarget = Readonly<Record<RouteTarget | 'gateway.preflight' | 'mcp.call', readonly Step[]>>;
 
 /** @returns a function that makes the steps for a service file; its argument is undefined when there is no such file */
 export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepsByTarget {
-  const { groups, credentials, identity, docs, files, respond } = parts;
+  const { groups, credentials, identity, docs, basePath, respond } = parts;
   const { checkRate, checkLimit } = createRateSteps(parts);
   const readData = createReadData(parts);
-  const locateGroup = createLocateGroup(groups, parts.basePath);
+  const locateGroup = createLocateGroup(groups, basePath);
   const { createTimedStep, checkTypes, callOperation } = createCallSteps(parts);
   const messageSteps = createMessageSteps(parts);
 
@@ -66,7 +66,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   return (service) => {
     const checkOrigin = createCheckOrigin(service, parts);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
-    const findOperation = createFindOperation(groups, service?.strict);
+    const { findOperation, answerPreflight } = createFindSteps(parts, service?.strict);
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
@@ -86,12 +86,22 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       checkTypes, //                    422
       callOperation(answerResult), //   500, 503: `_before`, the operation, `_after`
     ];
+    const gatewaySteps: readonly Step[] = [...callerSteps, ...findSteps, ...operationSteps];
+    const fileSteps = createFileSteps(parts, service?.fileHeaders);
     const documentSteps = [identifyCaller, checkRate, readData, callOperation(answerResult)];
     // A client gets its key from one of these operations, so no `Authorization` is read. No step checks the origin: the
     // caller is known by the ID token in the body, which a page of another site does not have, and not by a cookie.
     const identitySteps = [checkRate, readData, callOperation(answerSecret)];
     return {
-      'gateway.index': [...callerSteps, ...findSteps, ...operationSteps],
+      'gateway.index': fileSteps && basePath === '' ? [fileSteps.serveFileAtRoot, ...gatewaySteps] : gatewaySteps,
+      // For OPTIONS without `Authorization`, where a mount may answer it. A browser sends no user with a preflight.
+      'gateway.preflight': [
+        locateGroup,
+        answerPreflight,
+        ...callerSteps,
+        ...findSteps,
+        ...operationSteps.with(1, (exchange) => (isCorsPreflight(exchange) ? undefined : checkCaller(exchange))),
+      ],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.
       'mcp.message': [
@@ -104,7 +114,9 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
         messageSteps.createAnswerMessage(checkCaller),
       ],
       'mcp.call': [...findSteps, checkToolOperation, ...operationSteps],
-      'public.file': createFileSteps(files, service?.fileHeaders, checkRate, respond),
+      // A path outside of BASE_PATH. Without PUBLIC_DIR, no request comes here.
+      'public.file': fileSteps === undefined ? [] : [fileSteps.serveFile, checkRate, ...fileSteps.refuse],
+      'public.fallback': [...(fileSteps === undefined ? [] : [fileSteps.serveFile]), ...gatewaySteps],
       'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
       'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
       'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],
@@ -113,12 +125,16 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   };
 }
 
+function isCorsPreflight({ head: { origin }, request: { headers } }: Exchange): boolean {
+  return origin !== undefined && headers['access-control-request-method'] !== undefined;
+}
+
 /** The operation of a row that leads to no group is always the same. */
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: {
       ...{ name, verb: 'POST', controller, method, settings: NO_SETTINGS, depth: 0 },
-      ...{ guards: undefined, check: undefined, facts: undefined },
+      ...{ guards: undefined, check: undefined, facts: undefined, filter: undefined, unfilteredReason: undefined },
     },
     path: {},
     isByName: false,

@@ -138,7 +138,8 @@ it('docs/ERRORS.md has a table of every code with the names of its params, and n
     ],
   );
   assert.deepEqual(new Map(documented.sort()), new Map([...known].sort()));
-  const covered = new Set([...ROWS.map(([, , code]) => code), 'library']);
+  // request-parts.test.ts has the code of `closed: true`.
+  const covered = new Set([...ROWS.map(([, , code]) => code), 'library', 'additionalProperties']);
   assert.deepEqual(
     [...known.keys()].filter((code) => !covered.has(code)),
     [],

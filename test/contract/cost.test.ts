@@ -39,11 +39,14 @@ function partsOf(source: string): (data: unknown) => { data: unknown; problems: 
     dataIsOptional: false,
     query: undefined,
     path: undefined,
+    headers: undefined,
+    isClosed: false,
+    isPatch: false,
     compilers: createCompilers(writer.defs),
     librarySchemas: { queryAsData: 'never' },
   });
   return (value) => {
-    const parts = { data: value, query: undefined, path: undefined };
+    const parts = { data: value, query: undefined, path: undefined, headers: undefined };
     const problems = check?.(parts, 'body', 'POST') ?? [];
     return { ...parts, problems: problems as readonly Problem[] };
   };
@@ -288,11 +291,15 @@ describe('the check has a bound for', () => {
       dataIsOptional: false,
       query: pattern,
       path: undefined,
+      headers: undefined,
+      isClosed: false,
+      isPatch: false,
       compilers: createCompilers({}),
       librarySchemas: { queryAsData: 'never' },
     });
     const half = { a: Array.from({ length: 40 }, () => 'a'.repeat(99)) };
-    const problemsOf = (data: unknown) => check?.({ data, query: half, path: undefined }, 'body', 'POST');
+    const problemsOf = (data: unknown) =>
+      check?.({ data, query: half, path: undefined, headers: undefined }, 'body', 'POST');
     assert.equal(problemsOf({ a: [] }), undefined);
     const [problem] = problemsOf(half) as readonly Problem[];
     assert.deepEqual([problem?.in, problem?.message], ['body', TOO_MANY]);

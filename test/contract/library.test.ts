@@ -1,7 +1,8 @@
 // Libraries whose schemas keep no promise: what they return is never taken for a checked value.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { applySettings, type StandardSchema, validate } from '../../src/contract/check/library.ts';
+import { type StandardSchema, validate } from '../../src/contract/check/library.ts';
+import { applySchemas, schemasOfSettings } from '../../src/contract/part-schemas.ts';
 import { UNKNOWN_RESULT } from '../../src/contract/results.ts';
 
 const schemaOf = (result: unknown, jsonSchema?: () => unknown): StandardSchema => ({
@@ -47,6 +48,7 @@ describe('the document accepts any value for a library schema', () => {
     test(name, () => {
       const contract = { name: 'created', isDeprecated: false, dataIsOptional: false, results: [UNKNOWN_RESULT] };
       const settings = { body: schemaOf({ value: 1 }, jsonSchema) };
-      assert.deepEqual(applySettings(contract, settings, (schema) => schema).data, {});
+      const schemas = schemasOfSettings('created', settings);
+      assert.deepEqual(applySchemas(contract, settings, schemas, (schema) => schema).data, {});
     });
 });

@@ -56,16 +56,15 @@ const hidden: [name: string, source: string, expected: RegExp, more?: Record<str
 
 /** Members of a class, and the advice of their refusal. A type of the query or of the path is never a body. */
 const cures: Readonly<Record<string, string>> = {
-  "created(data: string extends 'a' ? 1 : 2) { return data; }":
-    'declare the schema of a library, static operations = { created: { body: schema } }, or write a type of your own',
+  "created(data: string extends 'a' ? 1 : 2) { return data; }": 'write the type out, or run gatefold contracts',
   'created(data: typeof tasks.$inferInsert) { return data; }':
-    'declare the schema of a library, static operations = { created: { body: schema } }, or write a type of your own',
+    'export const NewRow = createInsertSchema(tasks), of drizzle-zod, and write z.infer<typeof NewRow>; or run gatefold contracts',
   'GET(data: Map<string, 1>) { return data; }':
     'declare the schema of a library, static operations = { GET: { query: schema } }, or write a type of your own',
   "'POST {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
-    "declare the schema of a library, static operations = { 'POST {id}': { query: schema } }, or write a type of your own; a value of the path may be string",
+    "declare the schema of a library, static operations = { 'POST {id}': { query: schema, path: schema } }, or write a type of your own",
   "static operations = { 'GET {id}': { query: any } }; 'GET {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":
-    'a value of the path may be string',
+    "declare the schema of a library, static operations = { 'GET {id}': { path: schema } }, or write a type of your own",
   'created(data: unknown, params: string) { return [data, params]; }': 'write params: ControllerParams',
   'created(data: ControllerParams) { return data; }': 'write (data: unknown, params: …)',
 };
@@ -104,12 +103,12 @@ describe('the server refuses a controller file with', () => {
     [
       'a type from a package',
       operation('Order', "import type { Order } from 'shop';"),
-      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; declare the schema of a library, static operations = \{ created: \{ body: schema \} \}, or write a type of your own$/,
+      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; write the type out, or run gatefold contracts$/,
     ],
     [
       'a type from a path alias',
       operation('Order', "import type { Order } from '#types';"),
-      /Order comes from a package/,
+      /Order comes from #types, which the imports of package\.json do not have/,
     ],
     [
       'a type from a built-in module',
@@ -321,8 +320,8 @@ describe('the server refuses a controller file with', () => {
     ],
     [
       'an unknown property in ControllerParams',
-      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ headers: { a: string } }>) { return [data, params]; } }",
-      /ControllerParams takes path, query and user, and no headers/,
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ header: { a: string } }>) { return [data, params]; } }",
+      /ControllerParams takes path, query, headers and user, and no header/,
     ],
     [
       'a path type from a package beside a schema for the query',

@@ -41,6 +41,27 @@ export class MisspeltController {
   }
 }
 
+declare const id: StandardSchema<{ id: string }, { id: number }>;
+
+export class PathController {
+  static operations = {
+    'GET {id}': { path: id, results: 'declared', closed: true },
+  } satisfies Operations<PathController>;
+  'GET {id}'(_: undefined, { path, headers }: ControllerParams<{ path: { id: number }; headers: { 'x-a'?: string } }>) {
+    return [path.id.toFixed(), headers['x-a']];
+  }
+}
+
+export class WrongPathController {
+  static operations: Operations<WrongPathController> = {
+    // @ts-expect-error it makes a number, and the operation takes a text
+    'GET {id}': { path: id },
+  };
+  'GET {id}'(_: undefined, { path, headers }: ControllerParams<{ path: { id: string } }>) {
+    return [path.id, headers.host];
+  }
+}
+
 interface Page {
   page: number;
 }

@@ -116,6 +116,12 @@ describe('static operations', () => {
   });
 
   const limits: [property: string, accepted: unknown[], refused: unknown[], message: RegExp][] = [
+    [
+      'bodyTimeout',
+      [1, 86_400_000],
+      [0, 86_400_001, '1m'],
+      /bodyTimeout must be a number of milliseconds, a day at most/,
+    ],
     ['bodyLimit', [1], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes/],
     ['timeout', [1, 86_400_000], [0, 0.5, 86_400_001], /timeout must be a number of milliseconds, a day at most/],
     ['status', [200, 299], [199, 204, 205, 300], /status must be a status from 200 to 299 whose answer has a body/],
@@ -155,7 +161,11 @@ describe('static operations', () => {
     ['accepts without a media type', { index: { accepts: ['png'] } }, /accepts must be/],
     ['a body limit that is a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
     ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
-    ['a body that is not a schema', { index: { body: {} } }, /body must be a Standard Schema or 'stream'/],
+    [
+      'a body that is not a schema',
+      { index: { body: {} } },
+      /body must be a Standard Schema, a JSON Schema or 'stream'/,
+    ],
     ['a schema beside accepts', { index: { body: schema, accepts: ['image/*'] } }, /no schema of a body checks/],
     [
       'a schema beside accepts with a type that is not decoded',

@@ -19,6 +19,14 @@ const controllers = {
       created(data) { return data; }
       deleted() { return { read: false }; }
     }`,
+  'SlowController.mjs': `
+    export default class {
+      static operations = { created: { bodyTimeout: 5000 }, red: { body: 'stream', bodyTimeout: 5000, timeout: 600_000 } };
+      created(data) { return { data }; }
+      index() { return {}; }
+      async red(data) { for await (const _ of data); return { whole: true }; }
+      patch(data) { return { data }; }
+    }`,
 };
 
 interface Upload extends Socket {
@@ -74,6 +82,44 @@ function createClock(t: TestContext) {
     }
   };
 }
+
+test('a body has REQUEST_TIMEOUT, or bodyTimeout of its operation, or as a stream a lowest rate', async (t) => {
+  const pass = createClock(t);
+  const service = await serve(t, { REQUEST_TIMEOUT: '2s', HEADERS_TIMEOUT: '1s' });
+  // The group is imported before the seconds pass.
+  await (await fetch(`${service.url}/api/slow/none`)).text();
+  const bodies = [
+    { path: 'PATCH /api/slow', piece: 'x', answer: '', seconds: 0 },
+    { path: 'POST /api/slow', piece: 'x', answer: '', seconds: 0 },
+    { path: 'PUT /api/slow', piece: 'x', answer: '', seconds: 0 },
+    { path: 'PATCH /api/file', piece: 'x'.repeat(2048), answer: '', seconds: 0 },
+  ];
+  const sockets = bodies.map((body) => {
+    const socket = connect(service.port, '127.0.0.1');
+    t.after(() => socket.destroy());
+    socket.setEncoding('latin1').on('data', (part) => {
+      body.answer += part;
+    });
+    socket.on('error', () => {});
+    socket.write(`${body.path} HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\nx`);
+    return socket;
+  });
+  while (service.app.inFlight() < bodies.length) await turn();
+  for (let second = 0; second < 90; second++)
+    await pass(1, async () => {
+      for (const [i, body] of bodies.entries()) {
+        if (body.answer !== '') continue;
+        body.seconds = second;
+        sockets[i]?.write(body.piece);
+      }
+      for (let turns = 0; turns < 30; turns++) await turn();
+    });
+  for (const body of bodies.slice(0, 3)) assertEnvelope(parseRaw(body.answer), 408, 'REQUEST_TIMEOUT');
+  const [whole = 0, longer = 0, stream = 0, endless] = bodies.map(({ seconds }) => seconds);
+  assert.ok(whole >= 2 && whole < 5, `${whole} s`);
+  assert.ok(longer >= 5 && longer < 15 && stream >= 5 && stream < 15, `${longer} s, ${stream} s`);
+  assert.equal(endless, 89);
+});
 
 describe('a streamed upload', () => {
   test('does not count for MAX_IN_FLIGHT while it waits for its client', async (t) => {

@@ -5,14 +5,8 @@ import type { FolderWatch } from '../../src/live/folder/watch.ts';
 import type { GroupLoad } from '../../src/live/load/group-load.ts';
 import { listGroups } from '../../src/live/supervisor/group-table.ts';
 import { Supervisor } from '../../src/live/supervisor/supervisor.ts';
-import type {
-  FileSelection,
-  ListenOutcome,
-  LoadOutcome,
-  WorkerEvents,
-  WorkerHandle,
-  WorkerState,
-} from '../../src/live/supervisor/workers/worker-handle.ts';
+import type { ListenOutcome, WorkerEvents, WorkerState } from '../../src/live/supervisor/workers/worker-events.ts';
+import type { FileSelection, LoadOutcome, WorkerHandle } from '../../src/live/supervisor/workers/worker-handle.ts';
 import type { ToWorker } from '../../src/live/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';
@@ -99,6 +93,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
       state: 'standby',
       generation: 0,
       isFaulty: false,
+      isInspected: false,
       loadingFile: undefined,
       stepAge: 0,
       sent: [],
@@ -114,6 +109,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
         if (outcome === 'listening') worker.state = 'serving';
         return outcome;
       },
+      inspect: async () => undefined,
       importGroup: (group) => made.importGroup(worker, group),
       drain: () => leave('drain'),
       quit: () => leave('quit'),

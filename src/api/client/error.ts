@@ -1,7 +1,7 @@
 /** One wrong field of a request. */
 export interface FieldError {
   /** The part of the request that has the field; undefined when the controller named no part. */
-  readonly in?: 'body' | 'query' | 'path';
+  readonly in?: 'body' | 'query' | 'path' | 'header';
   /** A JSON pointer (RFC 6901) into that part, such as `/items/0/price`; empty for the part itself. */
   readonly pointer: string;
   /** The mistake, such as `must be a number` or `is missing`. */

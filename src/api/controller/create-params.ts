@@ -25,6 +25,7 @@ export function createParams<
     query: {},
     requestId: 'test',
     path: {},
+    headers: {},
     base: '/api',
     bytes: new Uint8Array(),
     log: { info() {}, warn() {}, error() {} },
@@ -39,6 +40,7 @@ export function createParams<
     user: undefined,
     request: {},
     signal: new AbortController().signal,
+    toRequest: () => new Request('http://127.0.0.1/api/test'),
   };
   const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
     name,

@@ -15,6 +15,21 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /**
+ * A JSON Schema, such as a schema of TypeBox. Its keywords are those that the check implements. `static` is the type
+ * that TypeBox gives to its schemas.
+ */
+export interface JsonSchema<Data = unknown> {
+  readonly type?: unknown;
+  readonly properties?: unknown;
+  readonly anyOf?: unknown;
+  readonly enum?: unknown;
+  readonly const?: unknown;
+  readonly $ref?: unknown;
+  readonly static?: Data;
+  readonly '~standard'?: undefined;
+}
+
+/**
  * One condition on the caller:
  * - `'anyone'`: no condition.
  * - `'application'`: the request has a valid credential; else the answer is 401.
@@ -59,7 +74,7 @@ export interface Limit {
 }
 
 /** The settings of one operation. Each schema must produce the type of the parameter or result that it describes. */
-export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
+export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown, Path = unknown> {
   /**
    * Media types or ranges (`image/*`) of bodies that become a `Blob`, beside JSON, forms and text. A list that names
    * one of these, such as `['application/json']`, is exact: any other body is refused with 415.
@@ -67,6 +82,11 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly accepts?: readonly string[];
   /** The longest body in bytes, after decompression; default: the service's `BODY_LIMIT`. */
   readonly bodyLimit?: number;
+  /**
+   * The longest time in milliseconds in which the body must arrive; default: the service's `REQUEST_TIMEOUT`. A body
+   * that is read as a stream has no such limit by default, and must come at 1 KiB a second.
+   */
+  readonly bodyTimeout?: number;
   /** The longest run time in milliseconds; default: the service's `OPERATION_TIMEOUT`. */
   readonly timeout?: number;
   /** The callers that may call the operation (else 401 or 403); default: `'anyone'`. */
@@ -77,16 +97,25 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
    */
   readonly limit?: string | Limit;
   /** A schema for the body, or `'stream'`: then `data` is a `ReadableStream` of the bytes, which are not buffered. */
-  readonly body?: StandardSchema<unknown, Data> | 'stream';
+  readonly body?: StandardSchema<unknown, Data> | JsonSchema<Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
-  readonly query?: StandardSchema<unknown, Query>;
-  /** A schema for the result, for the OpenAPI document only. The schema may declare a `Date` as its text. */
-  readonly result?: StandardSchema<unknown, Result>;
+  readonly query?: StandardSchema<unknown, Query> | JsonSchema<Query>;
+  /** A schema for `params.path`, the values of the segments that the route names. They are texts. */
+  readonly path?: StandardSchema<unknown, Path> | JsonSchema<Path>;
+  /**
+   * A schema for the result, for the OpenAPI document. With `results: 'declared'`, its output is sent. The schema may
+   * declare a `Date` as its text.
+   */
+  readonly result?: StandardSchema<unknown, Result> | JsonSchema<Result>;
+  /** With `'declared'`, a result is sent without the fields that its type does not declare; default: all fields. */
+  readonly results?: 'declared';
   /**
    * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
    * 205, which have no body.
    */
   readonly status?: number;
+  /** Whether a request with a field that its types do not declare is refused (422); default: the field is dropped. */
+  readonly closed?: boolean;
   /** Whether requests are not checked by the operation's types, but only by schemas; default: `false`. */
   readonly unchecked?: boolean;
   /** One line for the OpenAPI document, instead of the first sentence of the doc comment. */
@@ -124,14 +153,14 @@ type QueryIsData = 'index' | 'deleted' | RouteBy<'GET' | 'HEAD' | 'DELETE'>;
 type BodyIsData = 'created' | 'red' | 'patch' | RouteBy<'POST' | 'PUT' | 'PATCH'>;
 
 type SettingsOf<Name, Method> = Name extends QueryIsData
-  ? OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>>
+  ? SettingsWith<Method, DataOf<Method> & PartOf<Method, 'query'>>
   : Name extends BodyIsData
-    ? OperationSettings<DataOf<Method>, QueryOf<Method>, ResultOf<Method>>
+    ? SettingsWith<Method, PartOf<Method, 'query'>>
     :
-        | (OperationSettings<DataOf<Method>, QueryOf<Method>, ResultOf<Method>> & { readonly body: unknown })
-        | (OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>> & {
-            readonly body?: undefined;
-          });
+        | (SettingsWith<Method, PartOf<Method, 'query'>> & { readonly body: unknown })
+        | (SettingsWith<Method, DataOf<Method> & PartOf<Method, 'query'>> & { readonly body?: undefined });
+
+type SettingsWith<Method, Query> = OperationSettings<DataOf<Method>, Query, ResultOf<Method>, PartOf<Method, 'path'>>;
 
 /** The type of a method's first parameter; `unknown` when the method has none. */
 type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknown
@@ -140,11 +169,11 @@ type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknow
     : unknown
   : unknown;
 
-/** The type of `params.query` in a method's second parameter; `unknown` when the method has none. */
-type QueryOf<Method> = Method extends (...parameters: infer Parameters) => unknown
+/** The type of `params.query`, for example, in a method's second parameter; `unknown` when the method has none. */
+type PartOf<Method, Part extends string> = Method extends (...parameters: infer Parameters) => unknown
   ? Parameters extends [unknown?, (infer Params)?, ...unknown[]]
-    ? Params extends { readonly query: infer Query }
-      ? Query
+    ? Params extends { readonly [Key in Part]: infer Value }
+      ? Value
       : unknown
     : unknown
   : unknown;

@@ -5,6 +5,7 @@ import type { ErrorDetail } from '../../base/errors.ts';
 import { isErrorStatus } from '../../base/values.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import type { HeaderSetters } from './answer-headers.ts';
+import type { Mount } from './mount.ts';
 import type { Access } from './operations.ts';
 import type { ReplyHeaders } from './reply.ts';
 
@@ -130,6 +131,11 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   /** Makes the body of each answer with a status of 400 or more. The function must be synchronous. */
   readonly formatError?: (refusal: Refusal<User>) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;
+  /**
+   * Answers every request that no controller and no route of the service takes, inside and outside of the base path. An
+   * application that is being replaced serves on this way.
+   */
+  readonly fallback?: Mount;
   /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
   readonly securitySchemes?: Readonly<Record<string, SecurityScheme>>;
   /** A header that may have a credential of Gatefold instead of `Authorization`, such as `X-Api-Key`. */
@@ -143,6 +149,8 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly public?: { readonly headers: (path: string) => Readonly<Record<string, string>> };
   /** With `'refuse'`, a file does not load if it has an operation whose request data no type and no schema checks. */
   readonly unchecked?: 'refuse';
+  /** With `'declared'`, results are sent without the fields that their types do not declare. */
+  readonly results?: 'declared';
   /** Runs when a worker ends, after its controllers have been disposed of. The function may take 5 s at most. */
   readonly close?: () => unknown;
 }

@@ -14,6 +14,8 @@ export class CallerState {
   userId: string | undefined;
   /** The key with its scheme, as `Authorization` has it: `Bearer …`. */
   key: string | undefined;
+  /** The name, in lower case, of the header that has the key; undefined without a key. */
+  keyHeader: string | undefined;
   /** The header `Authorization`, when it holds no credential of this service. */
   foreignAuthorization: string | undefined;
   /** Undefined until the first read (cookies.ts). */

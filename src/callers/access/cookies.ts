@@ -19,7 +19,7 @@ export function cookieSetter(exchange: Exchange, parts: OriginParts) {
  * Whether the client uses HTTPS. The header `X-Forwarded-Proto` is believed without a check of the proxy, because a
  * client that lies only makes its own cookies `Secure`.
  */
-function isHttps({ request: { headers } }: Exchange, { isSecure, publicOrigins }: OriginParts): boolean {
+export function isHttps({ request: { headers } }: Exchange, { isSecure, publicOrigins }: OriginParts): boolean {
   return (
     isSecure ||
     /^\s*https\b/i.test(String(headers['x-forwarded-proto'] ?? '')) ||

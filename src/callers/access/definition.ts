@@ -1,6 +1,7 @@
 // Checks the default export of a service file, and turns it into the definition that a worker uses. Each mistake is an
 // error that names the property and says how to correct it. So a misspelt protection is never ignored in silence.
 
+import { isMount } from '../../api/controller/mount.ts';
 import type { Access } from '../../api/controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../../api/controller/service.ts';
 import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
@@ -17,10 +18,13 @@ export interface ServiceDefinition {
   readonly folders: boolean;
   /** Whether a file does not load when the data of one of its operations is not checked. */
   readonly refusesUnchecked: boolean;
+  /** Whether results are sent without the fields that their types do not declare. */
+  readonly sendsDeclared: boolean;
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
   readonly around: ServiceOptions['around'];
   readonly formatError: ServiceOptions['formatError'];
+  readonly fallback: ServiceOptions['fallback'];
   /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
@@ -50,12 +54,14 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   access: [isAccess, ACCESS_FORM],
   around: [isPlainFunction, 'a function (next, params) => result'],
   formatError: [isPlainFunction, 'a function (refusal) => body'],
+  fallback: [isMount, 'mount(handler) or mount.node(handler)'],
   cors: [isPlainObject, "an object such as { origins: ['https://app.example.com'] }"],
   securitySchemes: [isPlainObject, 'an object of OpenAPI security schemes, by name'],
   keyHeader: [isNonEmptyText, "the name of a header, such as 'X-Api-Key'"],
   headers: [isPlainObject, 'an object of header names and values'],
   public: [isPublic, 'an object { headers: (path) => ({ … }) }'],
   unchecked: [(value) => value === 'refuse', "'refuse'"],
+  results: [(value) => value === 'declared', "'declared'"],
   close: [isPlainFunction, 'a function'],
 };
 
@@ -87,10 +93,12 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     strict: options.strict === true,
     folders: options.folders === true,
     refusesUnchecked: options.unchecked === 'refuse',
+    sendsDeclared: options.results === 'declared',
     authenticate,
     access,
     around: options.around,
     formatError,
+    fallback: options.fallback,
     cors: options.cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(options.cors as object)),
     securitySchemes: readSchemes(options.securitySchemes ?? {}),
     keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),

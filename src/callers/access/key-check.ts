@@ -28,8 +28,9 @@ export interface CallerTable {
 
 /** @param keyHeader the name, in lower case, of a header that may hold a key in the place of `Authorization` */
 export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, keyHeader: string | undefined): Step {
-  function useCaller(exchange: Exchange, caller: Caller, authorization: string): undefined {
+  function useCaller(exchange: Exchange, caller: Caller, authorization: string, header: string): undefined {
     if (caller.kind === 'row') {
+      exchange.caller.keyHeader = header;
       exchange.caller.row = caller.row;
       exchange.caller.credentialId = caller.row.application.id;
       exchange.caller.key = authorization;
@@ -49,8 +50,8 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
   function identify(exchange: Exchange, authorization: string): Outcome {
     const caller = credentials.identify(authorization);
     return caller instanceof Promise
-      ? caller.then((identified) => useCaller(exchange, identified, authorization))
-      : useCaller(exchange, caller, authorization);
+      ? caller.then((identified) => useCaller(exchange, identified, authorization, 'authorization'))
+      : useCaller(exchange, caller, authorization, 'authorization');
   }
 
   function identifyAuthorization(exchange: Exchange): Outcome {
@@ -70,7 +71,7 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
     const authorization = `Bearer ${keyValues[0]}`;
     const caller = await credentials.identify(authorization);
     if (caller.kind === 'foreign') refuseKey(exchange, `the header ${keyHeader} holds no key of this service`);
-    useCaller(exchange, caller, authorization);
+    useCaller(exchange, caller, authorization, keyHeader);
   };
 }
 

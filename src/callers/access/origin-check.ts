@@ -34,7 +34,8 @@ export function createCheckOrigin(
   const readsCookies = authenticate !== undefined || cors?.credentials === true;
 
   function checkOrigin(exchange: Exchange): undefined {
-    const { verb: ownVerb, settings } = exchange.choice.operation;
+    const { verb: ownVerb, settings, mount } = exchange.choice.operation;
+    if (mount?.ownsCors) return;
     const verb = ownVerb === ANY_VERB ? exchange.verb : ownVerb;
     if (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange)) return;
     if (!readsCookies && !rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function')) return;

@@ -24,8 +24,13 @@ const CHECKED_KEYWORDS = new Set(
  * so that a constraint is never ignored.
  *
  * @param parsesText see `Compiler`
+ * @param defaults the compiler for the defaults of fields; `true` for this one. Without it, no default is filled in
  */
-export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesText: boolean): Compiler {
+export function createCompiler(
+  defs: Readonly<Record<string, Schema>>,
+  parsesText: boolean,
+  defaults?: Compiler | true,
+): Compiler {
   const compiled = new Map<unknown, Check>();
 
   /**
@@ -92,7 +97,12 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesTex
   }
 
   const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
-  const compiler: Compiler = { compile, resolve, parsesText };
+  const compiler: Compiler = {
+    ...{ compile, resolve, parsesText },
+    get forDefaults() {
+      return defaults === true ? compiler : defaults;
+    },
+  };
   return compiler;
 }
 

@@ -2,64 +2,41 @@
 // place of types of its source. All of them have the interface of https://standardschema.dev. The library then checks
 // the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
 
-import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
-import type { MoveDefinitions } from '../schema/bundle.ts';
+import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
 import { cutPointer, escapeStep } from './run.ts';
+
+interface JsonSchemaOptions {
+  readonly target: string;
+  readonly libraryOptions?: object;
+}
 
 /** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
 export interface StandardSchema {
   readonly '~standard': {
     readonly validate: (value: unknown) => unknown;
     readonly jsonSchema?: {
-      readonly input?: (options: { target: string }) => unknown;
-      readonly output?: (options: { target: string }) => unknown;
+      readonly input?: (options: JsonSchemaOptions) => unknown;
+      readonly output?: (options: JsonSchemaOptions) => unknown;
     };
   };
 }
 
-/** The settings of one operation in `static operations` that replace types of its source. */
+/**
+ * The settings of one operation in `static operations` that replace types of its source. A schema that is no Standard
+ * Schema is a JSON Schema.
+ */
 export interface ContractSettings {
   /** Whether requests are not checked, although the source declares their types. */
   readonly unchecked?: boolean | undefined;
-  readonly body?: StandardSchema | 'stream' | undefined;
-  readonly query?: StandardSchema | undefined;
-  readonly result?: StandardSchema | undefined;
+  readonly body?: StandardSchema | object | 'stream' | undefined;
+  readonly query?: StandardSchema | object | undefined;
+  readonly path?: StandardSchema | object | undefined;
+  readonly closed?: boolean | undefined;
+  readonly result?: StandardSchema | object | undefined;
   readonly status?: number | undefined;
   readonly summary?: string | undefined;
-}
-
-export function applySettings(
-  contract: OperationContract,
-  { body, query, result, status, summary }: ContractSettings,
-  moveDefinitions: MoveDefinitions,
-): OperationContract {
-  const { name } = contract;
-  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
-    moveDefinitions(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
-  const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
-  const firstResult = {
-    ...first,
-    // The setting `status` does not replace the status of a `Reply<201, …>`.
-    status: first.status === 200 ? (status ?? 200) : first.status,
-    schema: result === undefined ? first.schema : documentSchema(result, 'result'),
-  };
-  const hasBodySchema = body !== undefined && body !== 'stream';
-  const isQueryData = queryAsData(name, { body, query }) === 'always';
-  return {
-    ...contract,
-    summary: summary ?? contract.summary,
-    data: hasBodySchema
-      ? documentSchema(body, 'body')
-      : query !== undefined && isQueryData
-        ? documentSchema(query, 'query')
-        : contract.data,
-    query: query === undefined ? contract.query : documentSchema(query, 'query'),
-    uncheckedReason: needsNoDataType(name, { body, query }) ? undefined : contract.uncheckedReason,
-    results: [firstResult, ...others],
-    undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,
-  };
 }
 
 /**
@@ -121,14 +98,36 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   return { in: part, pointer, ...FAULTS.library(message) };
 }
 
-/** Returns `{}` (any value) when the library makes no JSON Schema. */
-function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
-  try {
-    const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });
+/**
+ * Returns `{}` (any value) when the library makes no JSON Schema. zod throws for a place that JSON Schema cannot
+ * express, such as a transform. With the options, only this place accepts any value, and `z.date()` is a date-time.
+ *
+ * @param onGap gets the message of the library about such a place
+ */
+export function jsonSchemaOf(
+  schema: StandardSchema,
+  side: 'input' | 'output',
+  onGap: (message: string) => void,
+): Schema {
+  const write = (libraryOptions?: object): Schema => {
+    const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
+    const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);
     if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
     return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
+  };
+  try {
+    return write();
+  } catch (error) {
+    onGap(String((error as Error | undefined)?.message).split('\n', 1)[0] as string);
+  }
+  try {
+    return write({ unrepresentable: 'any', override: documentDate });
   } catch {
-    // zod throws for a type that JSON Schema does not have, such as z.date(). The document then allows any value.
     return {};
   }
+}
+
+function documentDate({ zodSchema, jsonSchema }: { zodSchema?: unknown; jsonSchema?: object }): void {
+  const { _zod: internals } = Object(zodSchema) as { _zod?: { def?: { type?: unknown } } };
+  if (internals?.def?.type === 'date') Object.assign(jsonSchema ?? {}, { type: 'string', format: 'date-time' });
 }

@@ -74,6 +74,7 @@ function shownLiterals(literals: readonly unknown[]): Fault['params'] {
 
 export const FAULTS = {
   missing: fault('required', 'is missing'),
+  undeclared: fault('additionalProperties', 'is not declared'),
   mustBeLeftOut: fault('not', 'must be left out'),
   notBoolean: wrongType('boolean'),
   notString: wrongType('string'),

@@ -2,14 +2,17 @@
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
-import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
+import type { QueryAsData, Validated } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
+import { flattenParts } from './unions.ts';
 
 /** The check replaces each part by its converted value. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
   path: unknown;
+  /** Undefined when no header is declared. */
+  headers: unknown;
 }
 
 export interface RequestSchemas {
@@ -18,15 +21,35 @@ export interface RequestSchemas {
   readonly dataIsOptional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
+  readonly headers: Schema | undefined;
+  /** Whether a field that the types do not declare is a mistake. */
+  readonly isClosed: boolean;
+  /** Whether the operation changes what is there, so that a field that is left out must stay as it is: no defaults. */
+  readonly isPatch: boolean;
   readonly compilers: Compilers;
   /**
    * The schemas of validation libraries, such as zod. A part with such a schema has no schema from its TypeScript
    * types. `body` is for `data`. `queryAsData` says which requests pass their query as `data` (library.ts).
    */
   readonly librarySchemas: {
-    readonly body?: StandardSchema | undefined;
-    readonly query?: StandardSchema | undefined;
+    readonly body?: Validate | undefined;
+    readonly query?: Validate | undefined;
+    readonly path?: Validate | undefined;
+    /** Whether `data` has a schema, of a library or a JSON Schema. */
+    readonly hasBody?: boolean;
     readonly queryAsData: QueryAsData;
+  };
+}
+
+export type Validate = (value: unknown, part: Problem['in']) => Validated | Promise<Validated>;
+
+/** Returns a check of texts in the form of a library's schema. */
+export function validateTexts(schema: Schema, { texts }: Compilers): Validate {
+  const check = texts.compile(schema);
+  return (value, part) => {
+    const run = new CheckRun();
+    const converted = run.check(check, value);
+    return run.mistakes.length === 0 ? { value: converted } : { problems: problemsOf(run, part) };
   };
 }
 
@@ -37,7 +60,8 @@ export interface Compilers {
 }
 
 export function createCompilers(defs: Readonly<Record<string, Schema>>): Compilers {
-  return { values: createCompiler(defs, false), texts: createCompiler(defs, true) };
+  const values = createCompiler(defs, false, true);
+  return { values, texts: createCompiler(defs, true, values) };
 }
 
 /**
@@ -60,45 +84,58 @@ const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELET
 /** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, queryAsData } = schemas.librarySchemas;
-  if (body === undefined && query === undefined) return checkTypes;
+  const { body, query, path, hasBody, queryAsData } = schemas.librarySchemas;
+  if (body === undefined && query === undefined && path === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`. GET, HEAD and DELETE have no body to check, so without a
     // schema for the body they get the query, too.
     const dataIsQuery =
       queryAsData === 'always' ||
-      (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && METHODS_WITHOUT_BODY.has(verb))));
-    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource) ?? [])];
+      (queryAsData !== 'never' && (dataSource === 'query' || (!hasBody && METHODS_WITHOUT_BODY.has(verb))));
+    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource, verb) ?? [])];
     const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
       const outcome = await validation;
       if ('problems' in outcome) problems.push(...outcome.problems);
       else parts[part] = outcome.value;
     };
     const dataBeforeSchemas = parts.data;
-    if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
+    if (path !== undefined) await convert('path', path(parts.path, 'path'));
+    if (query !== undefined) await convert('query', query(parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
+    else if (body !== undefined && schemas.dataIsOptional && isLeftOut(dataSource, dataBeforeSchemas))
+      parts.data = undefined;
     else if (body !== undefined)
-      await convert('data', validate(body, dataBeforeSchemas, dataSource === 'query' ? 'query' : 'body'));
+      await convert('data', body(dataBeforeSchemas, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
 
 /** Checks the parts that have types in the source. @param dataSource undefined when `data` is not checked */
-type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined) => Problems;
+type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined, verb: string) => Problems;
 
 function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
-  const { data, dataIsOptional, query, path, compilers } = schemas;
-  if (data === undefined && query === undefined && path === undefined) return undefined;
+  const { data, dataIsOptional, query, path, headers, isClosed, isPatch, compilers } = schemas;
+  if ([data, query, path, headers].every((schema) => schema === undefined)) return undefined;
   const checkDataAsValues = data && compilers.values.compile(data);
   const checkDataAsTexts = data && compilers.texts.compile(data);
   const checkQuery = query && compilers.texts.compile(query);
   const checkPath = path && compilers.texts.compile(path);
+  const checkHeaders = headers && compilers.texts.compile(headers);
+  // Both `data` and `params.query` may declare fields of one query.
+  const queryNames = isClosed ? namesIn([data, query], compilers) : undefined;
 
-  return (parts, dataSource) => {
+  return (parts, dataSource, verb) => {
     const run = new CheckRun();
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, run, problems);
-    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
+    if (checkHeaders !== undefined) problems = checkPart(parts, 'headers', 'header', checkHeaders, run, problems);
+    const alsoDeclared = dataSource === 'query' ? queryNames : NOTHING;
+    run.alsoDeclared = isClosed ? alsoDeclared : undefined;
+    if (checkQuery !== undefined) {
+      problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
+      if (dataSource === 'query') run.alsoDeclared = undefined;
+    }
+    run.fillsDefaults = !isPatch && verb !== 'PATCH';
     if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
     else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
       problems = checkPart(parts, 'data', 'body', checkDataAsValues, run, problems);
@@ -114,6 +151,20 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
   };
 }
 
+/** Returns the names of the fields in the schemas of a query; undefined when a schema declares any other field. */
+function namesIn(schemas: readonly (Schema | undefined)[], { texts }: Compilers): ReadonlySet<string> | undefined {
+  const parts = flattenParts(
+    schemas.filter((schema) => schema !== undefined),
+    texts,
+  ).map(texts.resolve);
+  const isOpen = (part: Schema) => !part.properties || part.additionalProperties || part.patternProperties;
+  return parts.some(isOpen) ? undefined : new Set(parts.flatMap(({ properties = {} }) => Object.keys(properties)));
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+/** Whether a request has no data, so that optional data is undefined, and its schema is not called. */
+const isLeftOut = (dataSource: DataSource, data: unknown): boolean =>
+  dataSource === 'nothing' || (dataSource === 'query' && isEmpty(data));
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
 /** Checks one part. @returns `problems`, the same list, when the part has no mistakes; otherwise a new, longer list */
@@ -131,9 +182,10 @@ function checkPart(
     parts[part] = converted;
     return problems;
   }
+  const found = problemsOf(run, nameInError);
   run.mistakes = [];
-  return [
-    ...(problems ?? []),
-    ...mistakes.map((mistake) => ({ in: nameInError, ...mistake, pointer: cutPointer(mistake.pointer) })),
-  ];
+  return [...(problems ?? []), ...found];
 }
+
+const problemsOf = ({ mistakes }: CheckRun, part: Problem['in']): Problem[] =>
+  mistakes.map((mistake) => ({ in: part, ...mistake, pointer: cutPointer(mistake.pointer) }));

@@ -46,6 +46,10 @@ export class CheckRun {
   mistakes: Mistake[] = [];
   /** The number of named types around the value that is being checked. */
   depth = 0;
+  /** When set, an undeclared field is a mistake, except for fields with these names. */
+  alsoDeclared: ReadonlySet<string> | undefined;
+  /** Whether a field that is left out gets its default. */
+  fillsDefaults = true;
   #steps = 0;
 
   /** Runs a check. A check that needs too many steps ends, and has this one mistake. */
@@ -111,6 +115,8 @@ export interface Compiler {
   resolve(schema: Schema): Schema;
   /** Whether the checks parse numbers, booleans and lists from strings, as for a query, a path or a form. */
   readonly parsesText: boolean;
+  /** The compiler for the defaults of fields, which are JSON; undefined when defaults are not filled in. */
+  readonly forDefaults: Compiler | undefined;
 }
 
 /** Maximum number of references to references. The limit ends a circle. */

@@ -3,10 +3,11 @@
 
 import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
+import { FILLS_DEFAULT } from '../schema/schema.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { isNumberName } from '../types/formats.ts';
 import { FAULTS } from './messages.ts';
-import { type Check, type CheckRun, type Compiler, PER_STEP } from './run.ts';
+import { type Check, CheckRun, type Compiler, PER_STEP } from './run.ts';
 
 /** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
@@ -75,16 +76,30 @@ function canonicalStructure(value: unknown, depth: number, run: CheckRun): strin
   return fields ? `{${parts.join()}}` : `[${parts.join()}]`;
 }
 
+/** Returns undefined for a field without a default to fill in. @throws Error for a default that does not fit */
+function compileDefault(field: Schema, { compile }: Compiler): (() => unknown) | undefined {
+  if (!Object.hasOwn(field, FILLS_DEFAULT)) return undefined;
+  const run = new CheckRun();
+  const value = run.check(compile(field), field.default);
+  const [mistake] = run.mistakes;
+  const place = mistake?.pointer === '' ? '' : `${mistake?.pointer} `;
+  if (mistake !== undefined) throw new Error(`@default ${JSON.stringify(field.default)} ${place}${mistake.message}`);
+  return typeof value === 'object' ? () => structuredClone(value) : () => value;
+}
+
 /** The converted fields that differ from the sent fields, by the index of the field in the schema's properties. */
 type Conversions = readonly unknown[] | undefined;
 
-export function compileObject(schema: Schema, { compile, parsesText }: Compiler): Check {
+export function compileObject(schema: Schema, { compile, parsesText, forDefaults }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
   const [numberIndexSchema] = Object.values(patternProperties ?? {});
   const undeclaredSchema = numberIndexSchema ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = Object.values(properties ?? {}).map(compile);
+  const defaults = Object.values(properties ?? {}).map(
+    (property) => forDefaults && compileDefault(property, forDefaults),
+  );
   const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
   // A declared field can have the name of a property that every object inherits, such as `toString`. Such a field
@@ -110,6 +125,13 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
         if (isRequired[i]) run.reportField(name, FAULTS.missing);
+        const createDefault = run.fillsDefaults ? defaults[i] : undefined;
+        if (createDefault === undefined) continue;
+        if (copy !== undefined) copy[name] = createDefault();
+        else {
+          conversions ??= [];
+          conversions[i] = createDefault();
+        }
         continue;
       }
       declaredCount++;
@@ -122,6 +144,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
         conversions[i] = converted;
       }
     }
+    if (run.alsoDeclared !== undefined && !keepsUndeclared) reportUndeclared(fields, run, run.alsoDeclared);
     if (copy !== undefined) return copy;
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(FAULTS.tooManyFields);
@@ -134,6 +157,14 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
     return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, conversions, keepsUndeclared);
   };
 
+  function reportUndeclared(fields: Fields, run: CheckRun, alsoDeclared: ReadonlySet<string>): void {
+    for (const name of Object.keys(fields)) {
+      run.spend(1 / PER_STEP.entries);
+      if (!declared.has(name) && !alsoDeclared.has(name)) run.reportField(name, FAULTS.undeclared);
+      if (run.hasMaxMistakes) return;
+    }
+  }
+
   /** Copies the declared fields. With `includesUndeclared`, copies also the undeclared fields as they were sent. */
   function copyFields(fields: Fields, conversions: Conversions, includesUndeclared: boolean): Record<string, unknown> {
     const copy = emptyLike(fields);
@@ -141,8 +172,9 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
       for (const name of Object.keys(fields)) if (!declared.has(name)) setField(copy, name, fields[name]);
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
-      if (isInherited[i] && !Object.hasOwn(fields, name)) continue;
-      const field = conversions?.[i] ?? fields[name];
+      const converted = conversions?.[i];
+      if (converted === undefined && isInherited[i] && !Object.hasOwn(fields, name)) continue;
+      const field = converted === undefined ? fields[name] : converted;
       if (field !== undefined) copy[name] = field;
     }
     return copy;

@@ -1,7 +1,8 @@
 // Compiles the schemas of literals, strings and numbers.
 
 import type { Schema } from '../contract.ts';
-import { IS_DATE } from '../schema/schema.ts';
+import { IS_DATE, IS_TRIMMED } from '../schema/schema.ts';
+import { NOTE_FORMATS } from '../source/constraint-tags.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FORMATS } from '../types/formats.ts';
 import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
@@ -27,18 +28,23 @@ export function compileLiterals(literals: readonly unknown[], parsesText: boolea
 
 const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(FAULTS.notString));
 
+const trimString: Check = (value, run) => (typeof value === 'string' ? value.trim() : run.report(FAULTS.notString));
+
 export function compileString(schema: Schema): Check {
-  const { minLength, maxLength, format } = schema;
+  const { minLength, maxLength } = schema;
+  const format = NOTE_FORMATS.has(schema.format as string) ? undefined : schema.format;
+  const isTrimmed = Object.hasOwn(schema, IS_TRIMMED);
   const becomesDate = Object.hasOwn(schema, IS_DATE);
   const matchesFormat = format === undefined ? undefined : FORMATS[format];
   if (format !== undefined && matchesFormat === undefined) throw new Error(`No check implements the format ${format}`);
   const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern);
   if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
-    return checkString;
+    return isTrimmed ? trimString : checkString;
   const cost = matchPattern === undefined && matchesFormat === undefined ? 1 / PER_STEP.entries : 1;
   const notString = becomesDate ? FAULTS.notFormat('date-time') : FAULTS.notString;
-  return (value, run) => {
-    if (typeof value !== 'string') return run.report(notString);
+  return (sent, run) => {
+    if (typeof sent !== 'string') return run.report(notString);
+    const value = isTrimmed ? sent.trim() : sent;
     run.spend(cost + value.length / PER_STEP.characters);
     // Counting characters takes time, so `length` is compared first. `length` is the number of UTF-16 units, which is
     // never less than the number of characters: `'😀'.length` is 2.

@@ -77,7 +77,7 @@ function definitionName(pointer: string): string | undefined {
 }
 
 /** Follows a reference within a schema (RFC 6901). Returns undefined without a target, and for another document. */
-function follow(root: Schema, pointer: string): Schema | boolean | undefined {
+export function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   if (!/^#(?:\/|$)/.test(pointer)) return undefined;
   let target: unknown = root;
   for (const step of pointer.split('/').slice(1)) {

@@ -10,6 +10,11 @@ export const IS_DATE = Symbol('date');
 /** Marks the schema of a `File` in a form. */
 export const IS_FILE = Symbol('file');
 
+/** Marks the schema of a text whose white space at both ends is removed. */
+export const IS_TRIMMED = Symbol('trimmed');
+/** Marks the schema of a field that gets its `default` when a request leaves it out. */
+export const FILLS_DEFAULT = Symbol('default');
+
 export interface SchemaWriter {
   /** @throws Unsupported when a type has no JSON form. The writer can then still be used for other types */
   write(shape: Shape): Schema;
@@ -87,7 +92,8 @@ export function createSchemaWriter(): SchemaWriter {
       if (!prop.isOptional && resolve(prop.shape).kind === 'never')
         fail(`the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`);
       if (!prop.isOptional && !mayBeAbsent(prop.shape)) required.push(name);
-      properties[name] = addNotes(write(prop.shape), prop.notes);
+      const schema = addNotes(write(prop.shape), prop.notes);
+      properties[name] = prop.fillsDefault === true ? { ...schema, [FILLS_DEFAULT]: true } : schema;
     }
     return {
       type: 'object',
@@ -173,12 +179,13 @@ function fail(message: string): never {
 const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
-  if (keywords?.integer !== true) return { type: kind, ...keywords };
-  const { integer: _, ...rest } = keywords;
-  return { type: 'integer', ...rest };
+  const { integer, trim, ...rest } = keywords ?? {};
+  return { type: integer === true ? 'integer' : kind, ...rest, ...(trim === true && { [IS_TRIMMED]: true }) };
 }
 
 /** JSON Schema 2020-12 allows notes (`description`, `default`, …) beside `$ref`. */
 function addNotes(schema: Schema, notes: Notes): Schema {
-  return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
+  if (Object.keys(notes).length === 0) return schema;
+  // A format that is only a note does not replace a format that is checked.
+  return { ...schema, ...notes, ...(schema.format !== undefined && { format: schema.format }) };
 }

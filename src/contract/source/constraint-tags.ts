@@ -23,6 +23,7 @@ interface TagRow {
 export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Object.create(null), {
   minLength: { constrains: 'string', value: 'count' },
   maxLength: { constrains: 'string', value: 'count' },
+  trim: { constrains: 'string', value: 'flag' },
   pattern: { constrains: 'string', value: 'text' },
   format: { constrains: 'string', value: 'text' },
   minimum: { constrains: 'number', value: 'number' },
@@ -35,6 +36,9 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
   maxItems: { constrains: 'array', value: 'count' },
   uniqueItems: { constrains: 'array', value: 'flag' },
 } satisfies Record<string, TagRow>);
+
+/** Formats of OpenAPI that say how a value is stored or shown. They are notes for the document, and no check. */
+export const NOTE_FORMATS: ReadonlySet<string> = new Set('password byte binary int32 int64 float double'.split(' '));
 
 /** Matches the type in `@type int`, `@asType integer` or `@type {float}`, which are tags of other libraries. */
 const NUMBER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
@@ -62,7 +66,9 @@ export function findTagMistake(name: string, text: string): string | undefined {
   const isJsdocConst = lower === 'const' && /^(?:\{|$)/.test(text);
   const isForeign = !isJsdocConst && (FOREIGN_TAGS.has(lower) || /^[Ii]s[A-Z]/.test(name));
   const isNumberType = /^(?:as)?type$/.test(lower) && NUMBER_TYPE.test(text);
-  const isMisspelt = Object.keys(CONSTRAINTS).some((constraint) => isNear(lower, constraint.toLowerCase(), 2));
+  const isMisspelt = Object.keys(CONSTRAINTS).some((constraint) =>
+    isNear(lower, constraint.toLowerCase(), constraint.length > 4 ? 2 : 1),
+  );
   if (!isForeign && !isNumberType && !isMisspelt) return undefined;
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: ${CURE}`;
 }
@@ -102,7 +108,8 @@ export function readConstraints(doc: string | undefined): Constraints {
     const row = CONSTRAINTS[tag];
     const mistake = findTagMistake(tag, value);
     if (mistake !== undefined) throw new Error(mistake);
-    if (row !== undefined) {
+    if (tag === 'format' && NOTE_FORMATS.has(value)) notes.format = value;
+    else if (row !== undefined) {
       const keywordValue = readConstraintValue(tag, row, value, tags[i + 1]);
       if (tag in keywords && keywords[tag] !== keywordValue)
         throw new Error(`@${tag} is written twice with different values: write it once`);

@@ -5,7 +5,9 @@ import { realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
+import type { ModuleExports } from '../part-schemas.ts';
 import type { ImportUse, Loader } from '../types/look-up.ts';
+import { findDeclarationFile } from './declaration-file.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError, Unsupported } from './source-error.ts';
 import type { Module } from './syntax.ts';
@@ -18,6 +20,8 @@ export interface ImportedFiles {
   /** Watches a path, even when no file exists there yet. A change loads the controller again. */
   watch(path: string): void;
   imported(): Iterable<string>;
+  /** Returns the exports of an own file, or the error of its import; undefined when it has not been imported. */
+  exportsOf(path: string): ModuleExports | undefined;
 }
 
 export interface SourceFiles {
@@ -31,6 +35,8 @@ export interface SourceFiles {
    * @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and `x.js` exist
    */
   locate(importer: string, specifier: string, use: ImportUse): string | undefined;
+  /** Watches a path, even when no file exists there yet. */
+  watch(path: string): void;
   /** Finds a file as `locate` does, and parses an own file. */
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
@@ -56,7 +62,7 @@ export const isJavaScript = (path: string): boolean => /\.[mc]?js$/.test(path);
 const DECLARATION_FILE = /\.d\.[mc]?ts$/;
 const IN_NODE_MODULES = /[\\/]node_modules[\\/]/;
 
-export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): SourceFiles {
+export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'exportsOf'>): SourceFiles {
   /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
   let cachedCharacters = 0;
@@ -103,8 +109,12 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
     const path = isRelative ? resolveRelative(importer, specifier, use) : files.resolve(importer, specifier);
-    if (path === undefined) return !isRelative && isInstalled(importer, specifier) ? 'package' : undefined;
-    const realPath = realpathSync.native(path);
+    if (path === undefined && !isRelative && isInstalled(importer, specifier)) return 'package';
+    const running = path === undefined ? undefined : realpathSync.native(path);
+    const isOwnType = use === 'type' && !isRelative && (running === undefined || isOwnJavaScript(running));
+    const declarations = isOwnType ? findDeclarationFile(importer, specifier, running, files.watch) : undefined;
+    const realPath = declarations ?? running;
+    if (realPath === undefined) return undefined;
     return IN_NODE_MODULES.test(realPath) || !SOURCE_FILE.test(realPath) ? 'package' : realPath;
   }
 
@@ -144,7 +154,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
     cachedCharacters = 0;
   }
 
-  return { read, textOf, locate, load, release };
+  return { read, textOf, locate, watch: files.watch, load, release };
 }
 
 /**
@@ -156,6 +166,8 @@ function listCandidates(path: string): string[] {
   if (stem !== undefined) return [`${stem}.${letter}ts`, `${stem}.d.${letter}ts`, path];
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
+
+const isOwnJavaScript = (path: string): boolean => isJavaScript(path) && !IN_NODE_MODULES.test(path);
 
 /** Whether a path exists and is no folder. `ImportedFiles.textOf` refuses a pipe or a device later. */
 function isFileAt(path: string): boolean {

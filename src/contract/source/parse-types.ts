@@ -2,6 +2,7 @@
 // reads the type only to find its end.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
+import { WRITE_OUT } from './source-error.ts';
 import type { TupleItem, TypeNode } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
@@ -24,7 +25,7 @@ function parseConditionalType(c: Cursor): TypeNode {
   parseType(c);
   c.expect(':');
   parseType(c);
-  return { kind: 'unsupported', form: 'a conditional type', at };
+  return { kind: 'unsupported', form: 'a conditional type', cure: WRITE_OUT, at };
 }
 
 /** Parses `is T` after a name, and returns `boolean`: `x is T` is the result of a type guard. Else returns `first`. */
@@ -207,6 +208,6 @@ function parseMappedType(c: Cursor, ahead: number, end: number, at: number): Typ
   if (c.index !== end) c.fail('}');
   c.index++;
   return isRenamed
-    ? { kind: 'unsupported', form: 'a mapped type with `as`', at }
+    ? { kind: 'unsupported', form: 'a mapped type with `as`', cure: WRITE_OUT, at }
     : { kind: 'mapped', param, keys, value, optionalSign, at };
 }

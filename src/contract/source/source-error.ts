@@ -10,6 +10,10 @@ export class SourceError extends Error {
   }
 }
 
+/** The advice for a type that TypeScript can write out. `gatefold contracts` asks it where an advice ends so. */
+export const ASK = 'run gatefold contracts';
+export const WRITE_OUT = `write the type out, or ${ASK}`;
+
 /** Thrown for a type that is not among those that docs/CONTRACTS.md lists. */
 export class Unsupported extends Error {
   /** The file that has the type; empty when the file is unknown. */
@@ -17,6 +21,8 @@ export class Unsupported extends Error {
   readonly at: number;
   /** The advice what to write instead; empty when the message has it already. By default, it is to give a schema. */
   readonly cure: string | undefined;
+  /** The type that TypeScript can write out; undefined when it cannot, or when the contract has it already. */
+  wanted?: WantedType | undefined;
   constructor(message: string, path: string, at: number, cure?: string) {
     super(message);
     this.path = path;
@@ -28,6 +34,13 @@ export class Unsupported extends Error {
   get code(): 'TAG_WITHOUT_EFFECT' | 'UNREAD_TYPE' {
     return this.cure === '' ? 'TAG_WITHOUT_EFFECT' : 'UNREAD_TYPE';
   }
+}
+
+/** A type in a file of the author: its offset, and the kind of its node (syntax.ts). */
+export interface WantedType {
+  readonly path: string;
+  readonly at: number;
+  readonly kind: string;
 }
 
 /** Thrown when a type is needed to evaluate itself, as in `type A = keyof A`. */

@@ -1,7 +1,10 @@
 // Evaluates a type of the syntax tree to a shape. The error of an unsupported type has its place. look-up.ts finds the
 // types that names mean, members.ts evaluates the fields of objects, and utility-types.ts computes `Partial` and such.
+import type { FindMade } from '../made-types.ts';
 import { CircularType } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
+import { failForMissing, failForPackage, tableCure } from './advice.ts';
+import { inferredField, inferredType, schemaOf } from './inferred.ts';
 import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
 import { constrain, intersect, intersectIndexes, isStructure } from './narrow.ts';
@@ -21,6 +24,7 @@ import {
   type Shape,
   type TupleShapeItem,
   unite,
+  withFallback,
 } from './shape.ts';
 import { templateShape } from './template.ts';
 import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
@@ -41,15 +45,44 @@ const withParam = (scope: Scope, name: string, shape: Shape): Scope => {
   return { ...scope, typeParams: new Map(scope.typeParams).set(name, shape) };
 };
 
+/** Leaves out the parts of a union that no request can have, such as a bigint. A union only of those is an error. */
+function withJsonForm(parts: readonly TypeNode[]): readonly TypeNode[] {
+  const kept = parts.filter(
+    (part) =>
+      !(part.kind === 'word' && /^(?:bigint|symbol)$/.test(part.name)) &&
+      !(part.kind === 'unsupported' && /^a (?:function|bigint)$/.test(part.form)),
+  );
+  const isEmpty = (part: TypeNode) =>
+    (part.kind === 'word' && part.name === 'undefined') || (part.kind === 'literal' && part.value === null);
+  return kept.every(isEmpty) ? parts : kept;
+}
+
 /** Maximum number of named shapes. The limit ends a type such as `interface G<T> { a?: G<T[]> }`. */
 const MAX_NAMED_SHAPES = 2000;
 
-export function createEvaluator(): Evaluator {
+/** @param findMade finds the type that TypeScript has written out for a refused one (made-types.ts) */
+export function createEvaluator(findMade?: FindMade): Evaluator {
   const namedShapes = new Map<string, NamedShape>();
   let deferredCount = 0;
   const tools: MemberTools = { evaluate, defer };
 
   function evaluate(node: TypeNode, scope: Scope): Shape {
+    // TypeScript is asked for a type in its place, so the type must be the same for all type arguments.
+    if (findMade === undefined || scope.typeParams.size > 0) return evaluateNode(node, scope);
+    const useMade = (error: unknown): Shape => {
+      const made = findMade(error, node, scope);
+      return evaluateNode(made.node, made.scope);
+    };
+    try {
+      const shape = evaluateNode(node, scope);
+      const isGeneric = node.kind === 'name' && node.args.length > 0 && shape.kind === 'named';
+      return isGeneric && shape.inferredFrom === undefined ? withFallback(shape, useMade) : shape;
+    } catch (error) {
+      return useMade(error);
+    }
+  }
+
+  function evaluateNode(node: TypeNode, scope: Scope): Shape {
     const fail = failAt(scope, node.at);
     switch (node.kind) {
       case 'word':
@@ -63,7 +96,7 @@ export function createEvaluator(): Evaluator {
       case 'tuple':
         return evaluateTuple(node, scope, fail);
       case 'union':
-        return unite(evaluateAll(node.parts, scope));
+        return unite(evaluateAll(withJsonForm(node.parts), scope));
       case 'intersection':
         return evaluateAll(node.parts, scope).reduce((a, b) => intersect(a, b, fail));
       case 'object':
@@ -73,7 +106,7 @@ export function createEvaluator(): Evaluator {
       case 'indexed':
         return propertyOf(evaluate(node.object, scope), evaluate(node.key, scope), fail);
       case 'typeof':
-        return evaluateTypeOf(node.name, scope, fail);
+        return evaluateTypeOf(node, scope, fail);
       case 'template':
         return templateShape(node.texts, evaluateAll(node.types, scope), fail);
       case 'mapped':
@@ -119,7 +152,8 @@ export function createEvaluator(): Evaluator {
     const param = scope.typeParams.get(name);
     if (param !== undefined) return param;
     const target = findType(name, scope);
-    if (target === 'package') return fail(`${name} comes from a package, whose types are not read`);
+    if (target !== undefined && 'packageName' in target)
+      return inferredType(node, target, scope, fail) ?? failForPackage(name, target, scope.path, fail);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);
@@ -127,7 +161,7 @@ export function createEvaluator(): Evaluator {
       // An imported name that no file exports is an error, even if it is `Date` or the name of another global type.
       const isGlobal = !scope.module.imports.has(name);
       const shape = isGlobal ? (utilityType(name, args, fail) ?? GLOBAL_TYPES[name]) : undefined;
-      return shape ?? fail(`there is no type ${name} here${name.includes('.') ? ', and namespaces are not read' : ''}`);
+      return shape ?? failForMissing(name, isGlobal, fail);
     }
     if ('gatefoldName' in target)
       return gatefoldType(target.gatefoldName, args, fail) ?? fail(`${name} of gatefold has no JSON form`);
@@ -162,8 +196,12 @@ export function createEvaluator(): Evaluator {
       fail(`${first.name} needs more type arguments`);
     const scope: Scope = { ...outer, typeParams: bind(first.typeParams, args, outer) };
     const { keywords } = readConstraintsOrFail(first.doc, fail);
-    if (first.kind === 'alias')
-      return constrain(refuseEndless(evaluate(first.type as TypeNode, scope)), keywords, fail);
+    if (first.kind === 'alias') {
+      const shape = evaluate(first.type as TypeNode, scope);
+      return Object.keys(keywords).length === 0 && schemaOf(shape) !== undefined
+        ? shape
+        : constrain(refuseEndless(shape), keywords, fail);
+    }
     for (const { doc, at } of declarations) refuseStrayConstraint(doc, failAt(outer, at));
     if (first.kind === 'enum')
       return readEnum(declarations, outer.module) ?? fail(`a value of the enum ${first.name} is not a literal`);
@@ -228,16 +266,18 @@ export function createEvaluator(): Evaluator {
     return { kind: 'record', props, index, isNumberIndex: keys.kind === 'number' };
   }
 
-  function evaluateTypeOf(name: string, scope: Scope, fail: Fail): Shape {
+  function evaluateTypeOf({ name, at }: { name: string; at: number }, scope: Scope, fail: Fail): Shape {
     const message = `the value ${name} is not a constant of literals, declared here or imported from the file that declares it`;
     const [head, ...keys] = name.split('.') as [string, ...string[]];
+    if (scope.params?.has(head)) fail(`in this signature, typeof ${head} means the parameter ${head}`);
+    const inferred = () => inferredField(name, at, scope, fail) ?? fail(message, tableCure(name));
     const target = findValue(head, scope);
-    if (target === undefined || target === 'package') return fail(message);
+    if (target === undefined || target === 'package') return inferred();
     const { declaration, scope: targetScope } = target;
     refuseStrayConstraint(declaration.doc, failAt(targetScope, declaration.at));
     const { type } = declaration;
     const shape = type ? evaluate(type, targetScope) : readConstant(declaration, targetScope.module);
-    return shapeAt(shape, keys) ?? fail(message);
+    return shapeAt(shape, keys) ?? inferred();
   }
 
   return { evaluate, bind };

@@ -26,6 +26,8 @@ export interface Scope {
   readonly module: Module;
   readonly load: Loader;
   readonly typeParams: ReadonlyMap<string, Shape>;
+  /** The parameters of the method. In its signature, `typeof user` means the parameter `user`, if there is one. */
+  readonly params?: ReadonlySet<string> | undefined;
 }
 
 /** The meaning of a type's name; undefined when no own file declares or exports the name. */
@@ -37,8 +39,8 @@ export type FoundType =
   | { readonly enumValue: string | number }
   /** A relative specifier that leads to no file. */
   | { readonly missingFile: string }
-  /** A name that is imported from a package, whose types are not read. */
-  | 'package'
+  /** A name that is imported from a package, whose types are not read. `exportedName` is its name there. */
+  | { readonly packageName: string; readonly exportedName: string; readonly isInstalled: boolean }
   | undefined;
 
 export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
@@ -48,7 +50,7 @@ type ExportSet = Set<string>;
 /** @param name `Order`, `Enum.Member` or `imported.Order` */
 export function findType(name: string, scope: Scope, seen: ExportSet = new Set()): FoundType {
   const declarations = findDeclarations(name, scope, isType);
-  if (declarations.length > 0) return { declarations, scope: { ...scope, typeParams: NO_TYPE_PARAMS } };
+  if (declarations.length > 0) return { declarations, scope: outerScope(scope) };
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const owners = findDeclarations(head, scope, isType);
   if (owners[0]?.kind === 'enum') {
@@ -58,6 +60,9 @@ export function findType(name: string, scope: Scope, seen: ExportSet = new Set()
   const imported = scope.module.imports.get(head);
   return imported && findImportedType(withKeys(imported, keys), scope, seen);
 }
+
+/** Returns the scope of the file itself, in which its declarations are read. */
+const outerScope = ({ path, module, load }: Scope): Scope => ({ path, module, load, typeParams: NO_TYPE_PARAMS });
 
 const findDeclarations = (name: string, { module }: Scope, isWanted: typeof isType): readonly Declaration[] =>
   (module.declarations.get(name) ?? []).filter(({ kind }) => isWanted(kind));
@@ -77,7 +82,7 @@ function findImportedType({ from, name }: Import, { path, load }: Scope, seen: E
   const loaded = load(path, from, 'type');
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
   return loaded === undefined || loaded === 'package'
-    ? 'package'
+    ? { packageName: from, exportedName: name, isInstalled: loaded !== undefined }
     : findExportedType(name, { ...loaded, load, typeParams: NO_TYPE_PARAMS }, seen);
 }
 
@@ -107,7 +112,7 @@ export type FoundValue = { readonly declaration: Declaration; readonly scope: Sc
 /** Finds a value that the file declares, or imports by name from the file that declares it; else undefined. */
 export function findValue(name: string, scope: Scope): FoundValue {
   const [declaration] = findDeclarations(name, scope, isValue);
-  if (declaration !== undefined) return { declaration, scope: { ...scope, typeParams: NO_TYPE_PARAMS } };
+  if (declaration !== undefined) return { declaration, scope: outerScope(scope) };
   const imported = scope.module.imports.get(name);
   if (imported === undefined) return undefined;
   const loaded = scope.load(scope.path, imported.from, 'value');

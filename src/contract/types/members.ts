@@ -66,7 +66,9 @@ export function evaluateMembers(
 function evaluateField(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   if (member.kind !== 'property') return fail(`${name} is a method or an accessor, and has no JSON form`);
   if (member.type === undefined) return fail(`the field ${name} has no type`);
-  return constrainField(member, tools.evaluate(member.type, scope), fail);
+  const prop = constrainField(member, tools.evaluate(member.type, scope), fail);
+  const isOwn = !/\.d\.[cm]?ts$|[\\/]node_modules[\\/]/.test(scope.path);
+  return prop.isOptional && 'default' in prop.notes && isOwn ? { ...prop, fillsDefault: true } : prop;
 }
 
 /**

@@ -117,7 +117,8 @@ function intersectProps(
   if (other === undefined) return prop;
   const isOptional = prop.isOptional && (existing?.isOptional ?? true);
   const shape = intersect(other, prop.shape, fail, met);
-  return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes } };
+  const fillsDefault = isOptional && (existing?.fillsDefault === true || prop.fillsDefault === true);
+  return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes }, fillsDefault };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;

@@ -1,7 +1,7 @@
 // A shape is the meaning of a type: its names have been looked up, and `Partial<T>` or `A & B` have been computed. The
 // types in the source are evaluated to shapes, and shapes are written as JSON Schema. A named shape is evaluated only
 // when it is first needed, so the evaluation of a recursive type ends.
-import { type CircularType, Unsupported } from '../source/source-error.ts';
+import { type CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 
 /** The constraints of a shape, as keywords of JSON Schema: `{ minLength: 1 }`. */
 export type Keywords = Readonly<Record<string, unknown>>;
@@ -41,6 +41,23 @@ export interface NamedShape {
   readonly notes: Notes;
   /** Evaluates the type at the first call, and keeps the result. @throws Unsupported */
   readonly target: () => Shape;
+  /** The schema from which the type is inferred. `target` of such a shape always throws. */
+  readonly inferredFrom?: SchemaReference;
+}
+
+/** A schema in the code of the author: `NewUser` in `z.infer<typeof NewUser>`. */
+export interface SchemaReference {
+  /** The schema as written: `NewUser`, `schemas.NewUser`. */
+  readonly name: string;
+  /** The own file whose module exports the schema. */
+  readonly path: string;
+  /** The exported name, and the keys that lead from the exported value to the schema. */
+  readonly keys: readonly string[];
+  /** The `vendor` of the Standard Schema, `json` for a JSON Schema, or `any` for any Standard Schema. */
+  readonly vendor: string;
+  /** The place of the type that names the schema. */
+  readonly from: string;
+  readonly at: number;
 }
 
 export interface TupleShapeItem {
@@ -52,6 +69,8 @@ export interface Prop {
   readonly shape: Shape;
   readonly isOptional: boolean;
   readonly notes: Notes;
+  /** Whether a request without the property gets the `default` of `notes`. */
+  readonly fillsDefault?: boolean;
   /** Whether the property is the `user` of `ControllerParams<{ user: User }>`, which the server fills. */
   readonly isUser?: boolean;
 }
@@ -93,6 +112,18 @@ export function createLazy(evaluate: () => Shape, circularError: CircularType): 
     }
     return shape;
   };
+}
+
+/** Returns the shape with another target where its own throws an error. */
+export function withFallback(shape: NamedShape, recover: (error: unknown) => Shape): NamedShape {
+  const target = (): Shape => {
+    try {
+      return shape.target();
+    } catch (error) {
+      return resolve(recover(error));
+    }
+  };
+  return { ...shape, target };
 }
 
 /** Follows named shapes to a shape without a name. @throws Unsupported when a type is unsupported or endless */
@@ -155,7 +186,7 @@ export function listConstants(shape: Shape, fail: Fail): (string | number | bool
   if (resolved.kind === 'never') return [];
   if (resolved.kind === 'const') return [resolved.value];
   if (resolved.kind === 'union') return resolved.parts.flatMap((part) => listConstants(part, fail));
-  return fail('this must be a union of literals');
+  return fail('this must be a union of literals', WRITE_OUT);
 }
 
 /** Names a type argument: `UserList` for `User[]`. The document then has `Page_UserList` for `Page<User[]>`. */
@@ -185,7 +216,7 @@ export function idOf(shape: Shape): string {
     case 'record': {
       const props = Array.from(shape.props, ([key, prop]) => {
         const notes = prop.notes === NO_NOTES ? '' : JSON.stringify(prop.notes);
-        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
+        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}${prop.fillsDefault ? '=' : ''}:${idOf(prop.shape)}${notes}`;
       });
       return `{${props.join()}${shape.index === undefined ? '' : `${shape.isNumberIndex ? '#' : '*'}:${idOf(shape.index)}`}${shape.isOpen ? '+' : ''}}`;
     }

@@ -56,19 +56,19 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
-  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie';
+  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie toRequest';
 /** The shape of the fields that the server fills. It fails when an operation declares ControllerParams as its data. */
 const SERVER_FIELD_SHAPE = failingShape(
   new Unsupported('a ControllerParams is the second argument', '', 0, 'write (data: unknown, params: …)'),
 );
 
-const PARAMS_PARTS = ['path', 'query', 'user'];
+const PARAMS_PARTS = ['path', 'query', 'headers', 'user'];
 
-/** Returns the record of `ControllerParams<{ path, query, user }>`. Each of the three that is left out is `any`. */
+/** Returns the record of `ControllerParams<{ path, query, headers, user }>`. Each part that is left out is `any`. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
-    if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query and user, and no ${name}`);
+    if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query, headers and user, and no ${name}`);
   const props = new Map(SERVER_FIELDS.split(' ').map((name) => [name, requiredProp(SERVER_FIELD_SHAPE)]));
   for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? requiredProp({ kind: 'any' }));
   const user = argProps.get('user');
@@ -108,11 +108,12 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   Awaited: unwrap,
   Readonly: unwrap,
   NoInfer: unwrap,
-  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, isOptional: true })),
+  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, isOptional: true, fillsDefault: false })),
   Required: (fail, type) =>
     mapProps(type, fail, (prop) => ({
       ...prop,
       isOptional: false,
+      fillsDefault: false,
       shape: prop.isOptional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
   Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true, fail),

@@ -28,8 +28,10 @@ export function createPanel(operation, onOpen) {
 }
 
 function createContent(operation) {
-  const [path, query] = ['path', 'query'].map((where) => parametersOf(operation, where));
-  const schemas = Object.entries({ path, query, body: operation.body }).filter(([, schema]) => schema !== undefined);
+  const [path, query, header] = ['path', 'query', 'header'].map((where) => parametersOf(operation, where));
+  const schemas = Object.entries({ path, query, header, body: operation.body }).filter(
+    ([, schema]) => schema !== undefined,
+  );
   const sections = h('div');
   const values = () =>
     Object.fromEntries(Array.from(sections.children, (section) => [section.dataset.key, section.lastChild.read()]));
@@ -96,7 +98,7 @@ function createContent(operation) {
   return h('div.content', leftColumn, h('div.right', h('div.curl', line, copy), answer, h('h3', 'Answers'), answers));
 }
 
-/** Joins the parameters of the path or of the query into one object schema; undefined when there are none. */
+/** Joins the parameters of the path, of the query or of the header into one object schema; undefined when there are none. */
 function parametersOf({ parameters }, where) {
   const ofPart = parameters.filter((parameter) => parameter.in === where);
   const properties = Object.fromEntries(ofPart.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));

@@ -7,6 +7,7 @@ export const base = location.origin + location.pathname.replace(/\/docs\/?$/, ''
 /** Returns the options for `fetch`, and the `url`. */
 export function requestOf({ pathBelow, method, bodyType }, values, caller) {
   const headers = { ...caller.headers };
+  for (const [name, value] of entriesOf(values.header)) if (value !== undefined) headers[name] = String(value);
   const search = new URLSearchParams([...entriesOf(values.query), ...caller.query]);
   // A part of the path without a value stays `{id}`, which the reader of the curl command then replaces.
   const filledPath = pathBelow.replaceAll(/\{([^}]+)\}/g, (part, name) => {

@@ -2,6 +2,7 @@
 // 1. module-loader.ts imports the file. source-texts.ts keeps the text that runs.
 // 2. The caller (registry.ts) builds a group, or the rules of the service, from the module and the types in that text.
 // 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
+import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { withTimeLimit } from '../../base/time.ts';
@@ -40,12 +41,14 @@ export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
   readonly dir: string;
   /** Maximum milliseconds for the import of one file. */
   readonly loadTimeout: number;
+  /** The file with the types that TypeScript has written out; default: the one in the folder. */
+  readonly madeTypes?: string | undefined;
 }
 
 /** Maximum number of loads of a file whose source changes during its import. */
 const MAX_LOADS = 3;
 
-export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions): FileLoader {
+export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile });
   /** By the name of a file. The fingerprint is from before the load: a file that has changed since is loaded again. */
   const failures = new Map<string, { readonly reason: string; readonly earlierFingerprint: string }>();
@@ -54,7 +57,9 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
   let reader: Promise<Reader> | undefined;
   /** Imports the parser of types, which a process without controllers does not need. */
   const getReader = () =>
-    (reader ??= import('../../contract/reader.ts').then(({ createReader }) => createReader(modules)));
+    (reader ??= import('../../contract/reader.ts').then(({ createReader }) =>
+      createReader(modules, realpathSync.native(dir), madeTypes),
+    ));
 
   async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -63,9 +68,22 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
       const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
       const groupReader = await getReader();
       try {
-        return build(module, groupReader);
+        return await buildWithSchemas(() => build(module, groupReader));
       } catch (error) {
         if (!(error instanceof SourceChanged) || attempt === MAX_LOADS) throw error;
+      }
+    }
+  }
+
+  /** Imports the files whose schemas are checks. A file that is only imported for its types has not been loaded yet. */
+  async function buildWithSchemas<T>(build: () => T): Promise<T> {
+    for (;;) {
+      try {
+        return build();
+      } catch (error) {
+        const { neededModule } = Object(error) as { neededModule?: unknown };
+        if (typeof neededModule !== 'string') throw error;
+        await modules.loadSchemas(neededModule, loadTimeout);
       }
     }
   }

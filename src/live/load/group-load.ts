@@ -3,6 +3,7 @@ import type { LoadFailureFacts } from '../../base/events.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { LoadErrorCode } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
+import type { WantedType } from '../../contract/source/source-error.ts';
 
 export interface GroupLoad {
   readonly group: string;
@@ -17,12 +18,18 @@ export interface GroupLoad {
   readonly at?: string;
   /** The column in the line of `at`, from 1. */
   readonly column?: number | undefined;
+  /** A type that the reader refuses, and that TypeScript can write out (operate/cli/contracts.ts). */
+  readonly wanted?: WantedType | undefined;
   /** The names of the operations; absent unless `GroupsOptions.reportsOperations` is true. */
   readonly operationNames?: readonly string[];
   /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */
   readonly hints?: readonly string[];
   /** Operations that nothing checks, because their source was not found: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
+  /** Operations whose results `results: 'declared'` does not limit, because their type is not read. */
+  readonly unfiltered?: readonly string[];
+  /** Operations that the OpenAPI document does not describe whole, each with the reason. Only in development. */
+  readonly undocumented?: readonly string[];
   /** How many tools for agents (MCP) the group has; absent for a group without tools. */
   readonly tools?: number;
   readonly hung?: boolean;

@@ -8,13 +8,17 @@ import { findLookAlikes } from './look-alikes.ts';
 
 export function hintsOf(
   group: Pick<Group, 'name' | 'unexposed' | 'operations'>,
-): Pick<GroupLoad, 'hints' | 'unchecked' | 'tools'> {
+): Pick<GroupLoad, 'hints' | 'unchecked' | 'unfiltered' | 'tools'> {
   const hints = methodHints(group);
   const unchecked = uncheckedOperations(group);
+  const unfiltered = Array.from(group.operations.values()).flatMap(({ name, unfilteredReason: reason }) =>
+    reason === undefined ? [] : [`${name}: ${reason}`],
+  );
   const tools = toolsOf(group).size;
   return {
     ...(hints.length === 0 ? {} : { hints }),
     ...(unchecked.length === 0 ? {} : { unchecked }),
+    ...(unfiltered.length === 0 ? {} : { unfiltered }),
     ...(tools === 0 ? {} : { tools }),
   };
 }
@@ -24,6 +28,17 @@ function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[
     const reason = facts?.isFound === true || settings.unchecked === true ? undefined : facts?.uncheckedReason;
     return reason === undefined ? [] : [`${name}: ${reason}`];
   });
+}
+
+/** Returns the operations of a group, and those whose documentation lacks something. */
+export function describeOperations({
+  operations,
+  contract,
+}: Pick<Group, 'operations' | 'contract'>): Pick<GroupLoad, 'operationNames' | 'undocumented'> {
+  const undocumented = Array.from(contract.operations.values()).flatMap(({ name, undocumentedReason, schemaGaps }) =>
+    [undocumentedReason, schemaGaps].flatMap((reason) => (reason === undefined ? [] : [`${name}: ${reason}`])),
+  );
+  return { operationNames: [...operations.keys()], undocumented };
 }
 
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
@@ -54,11 +69,15 @@ export function createHints(dir: string, log: Log, needsTools = false): Hints {
       for (const { file, reason } of lookAlikes(dir, log, loads))
         reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       let toolCount = 0;
-      for (const { file, hints = [], unchecked = [], tools = 0 } of loads) {
+      for (const { file, hints = [], unchecked = [], unfiltered = [], undocumented = [], tools = 0 } of loads) {
         toolCount += tools;
         for (const hint of hints) reportOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
         for (const reason of unchecked)
           reportOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
+        for (const reason of undocumented)
+          reportOnce(file, `document ${reason}`, () => log.info('operation-undocumented', { file, reason }));
+        for (const reason of unfiltered)
+          reportOnce(file, `result ${reason}`, () => log.warn('result-unfiltered', { file, reason }));
       }
       const reason = 'MCP is on and no operation has a tool: write static operations = { created: { tool: true } }';
       if (needsTools && toolCount === 0) reportOnce('', 'tools', () => log.warn('tools-absent', { reason }));

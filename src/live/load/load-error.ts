@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { type LoadErrorCode, LoadRefusal } from '../../base/load-refusal.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { ContractError } from '../../contract/contract-error.ts';
+import type { WantedType } from '../../contract/source/source-error.ts';
 import { isOwnFile } from '../../own-files.ts';
 import { withAdvice } from './load-advice.ts';
 import { explainPackageType } from './package-type.ts';
@@ -18,6 +19,8 @@ interface Place {
    * bytes.
    */
   readonly column?: number | undefined;
+  /** The type that `gatefold contracts` asks TypeScript for. */
+  readonly wanted?: WantedType | undefined;
 }
 
 export interface LoadError extends Place {
@@ -57,7 +60,13 @@ async function describeSafely(error: unknown, file: string, imported: readonly s
 
 async function describe(error: unknown, file: string, imported: readonly string[]): Promise<Omit<LoadError, 'code'>> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
-  if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at, column: error.column };
+  if (error instanceof ContractError)
+    return {
+      reason: oneLine(error.message),
+      at: error.at,
+      column: error.column,
+      ...(error.wanted && { wanted: error.wanted }),
+    };
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
   // An error of esbuild, which tsx uses: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"

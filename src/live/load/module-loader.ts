@@ -5,10 +5,13 @@ import module from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { checkSource } from '../../base/source-file.ts';
+import { withTimeLimit } from '../../base/time.ts';
+import type { ModuleExports } from '../../contract/part-schemas.ts';
 import type { ImportedFiles } from '../../contract/source/files.ts';
 import { isOwnFile } from '../../own-files.ts';
 import { recordBySource } from './import-scan.ts';
 import { ownUrl } from './own-package.ts';
+import { HungLoad } from './passing-failures.ts';
 import { createResolutions, type Resolutions } from './resolutions.ts';
 import { createSourceTexts, isAuthorsSource, type SourceTexts } from './source-texts.ts';
 import { enableTypeScript } from './typescript.ts';
@@ -28,6 +31,8 @@ export interface ModuleLoader extends ImportedFiles {
    * @param earlierAttempts how many imports of this path have failed in this process
    */
   load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Imports a file whose schema is a check, and keeps its exports or the error of its import. It never rejects. */
+  loadSchemas(path: string, loadTimeout: number): Promise<void>;
   /** Returns the real path of a file, and adds the symbolic links on the way to the closure. @throws Error no file */
   realPathOf(path: string): string;
   /** Returns every file that imports have read so far, or have looked for and not found. */
@@ -65,7 +70,8 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
       ? recordByHooks({ record, texts, resolved, resolutions })
       : recordBySource(record, texts, resolutions);
   let typescriptReady: Promise<void> | undefined;
-  return {
+  const exportsByPath = new Map<string, ModuleExports>();
+  const loader: Pick<ModuleLoader, 'load' | 'loadSchemas'> = {
     async load(path, earlierAttempts) {
       if (/\.m?ts$/.test(path)) {
         typescriptReady ??= enableTypeScript(record);
@@ -76,7 +82,9 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
       try {
         resolutions.recordManifests(path);
         recorder.beforeImport(path, earlierAttempts);
-        return await import(url);
+        const exports: Readonly<Record<string, unknown>> = await import(url);
+        exportsByPath.set(path, { exports });
+        return exports;
       } catch (error) {
         // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
         if (!fingerprints.has(path)) record(path);
@@ -85,6 +93,17 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         recorder.afterImport();
       }
     },
+    async loadSchemas(path, loadTimeout) {
+      try {
+        await withTimeLimit(loader.load(path, 0), loadTimeout, () => new HungLoad(loadTimeout));
+      } catch (error) {
+        exportsByPath.set(path, { error });
+      }
+    },
+  };
+  return {
+    ...loader,
+    exportsOf: (path) => exportsByPath.get(path),
     // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
     // change, which the supervisor would then not notice.
     watch(path) {

@@ -4,6 +4,7 @@
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupNameOf, idOfGroup, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
+import { LoadRefusal } from '../../base/load-refusal.ts';
 
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?)((?:[A-Z][A-Za-z0-9_-]*)?)Controller\.(ts|mjs|js)$/;
@@ -98,6 +99,14 @@ export function findTwin(group: string, listing: ReadonlyMap<string, string>): s
   if (root !== undefined) return listing.get(root || ROOT);
   if (group === ROOT || !group.includes('/')) return undefined;
   return listing.get(groupNameOf(idOfGroup(urlNameOf(group))) ?? '');
+}
+
+/** @throws LoadRefusal when the operations of a group would have the ids of those of another group */
+export function refuseTwin(group: string, listing: ReadonlyMap<string, string>): void {
+  const twin = findTwin(group, listing);
+  if (twin === undefined) return;
+  const message = `its operations would have the ids of those in ${twin}: rename one of the two`;
+  throw new LoadRefusal('INVALID_EXPORT', message);
 }
 
 /** Says whether an entry is a file, or a link to a file. Links count, because mounted volumes consist of links. */

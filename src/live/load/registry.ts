@@ -3,21 +3,21 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
-import { LoadRefusal } from '../../base/load-refusal.ts';
+import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
-import { type ReportMismatch, withContract } from '../../groups/group-contract.ts';
+import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
+import { createMountGroup } from '../../groups/mount.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
 import { createService, type LoadedService } from '../../groups/service-file.ts';
-import { applyService, refuseUserWithoutService } from '../../groups/service-rules.ts';
+import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
-import { createFileLoader } from './file-loader.ts';
+import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
-import { hintsOf } from './hints.ts';
+import { describeOperations, hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
-import { findTwin, parseFileName } from './naming.ts';
+import { parseFileName, refuseTwin } from './naming.ts';
 import {
   createNewGroups,
   type GroupOutcome,
@@ -60,11 +60,13 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   /**
    * Finds the group of a path that `groupInUrl` alone does not name. In a folder, `v2` with the slugs `order` and `7`
    * is the group `v2/order` with the slug `7`. A root group gets all segments as its slugs. Returns undefined when the
-   * first segment names a group, and when there is neither a folder of this name nor a root group.
+   * first segment names a group, and when there is neither a folder of this name, a root group nor a fallback.
    *
    * @param segments the decoded segments of the path, of which those from `depth` on come after the base path
    */
   locate(place: Location, segments: readonly string[], depth: number): Location | undefined;
+  /** Whether a mount answers OPTIONS itself. */
+  ownsCors(): boolean;
   /**
    * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
    */
@@ -78,7 +80,10 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   closure(): LoadedFile[];
 }
 
-export interface GroupsOptions extends Pick<NewGroupsOptions, 'admit' | 'onImporting'> {
+export interface GroupsOptions
+  extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
+    Pick<ContractOptions, 'onMismatch' | 'onUndeclared'>,
+    Pick<FileLoaderOptions, 'madeTypes'> {
   readonly dir: string;
   readonly log: Log;
   /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
@@ -90,8 +95,6 @@ export interface GroupsOptions extends Pick<NewGroupsOptions, 'admit' | 'onImpor
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** Called once by `loadAll`, after the service file and before the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
-  /** Reports results that differ from their types. When it is undefined, results are not checked. */
-  readonly onMismatch?: ReportMismatch | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;
 }
@@ -107,9 +110,11 @@ export function createGroups({
   onFile,
   onService,
   onMismatch,
+  onUndeclared,
   reportsOperations = false,
+  madeTypes,
 }: GroupsOptions): Groups {
-  const files = createFileLoader({ dir, loadTimeout, onFile });
+  const files = createFileLoader({ dir, loadTimeout, onFile, madeTypes });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
   /** By the name of a tool: the name of its group. */
@@ -122,8 +127,10 @@ export function createGroups({
     published: (group) => groupsByUrl.get(group),
   });
   const strays = createStrays(dir);
+  let ownsCors = false;
   let importedByService: ReadonlySet<string> = new Set();
-  const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
+  const loadedService = () => (serviceState.kind === 'loaded' ? serviceState.service : undefined);
+  const hasFolders = () => loadedService()?.folders === true;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || group === ROOT || !group.includes('/'));
 
@@ -138,7 +145,7 @@ export function createGroups({
       if (isListed(folder)) return { groupInUrl: folder, slugs };
     }
     if (isListed(groupInUrl)) return undefined;
-    if (isListed(ROOT)) return { groupInUrl: ROOT, slugs: path };
+    for (const rest of [ROOT, FALLBACK]) if (isListed(rest)) return { groupInUrl: rest, slugs: path };
     const isFolder = folder !== undefined && Array.from(listing().keys()).some((group) => group.startsWith(folder));
     return isFolder && slugs.length > 0 ? inFolder : undefined;
   }
@@ -162,44 +169,45 @@ export function createGroups({
   }
 
   async function loadOne(group: string, file: string): Promise<GroupOutcome> {
+    /** The controller is created once for each import, even if its contract is read again (part-schemas.ts). */
+    let instance: { readonly module: object; readonly exported: ReturnType<typeof instantiate> } | undefined;
     const { load, loaded } = await files.load(group, file, (module, reader, path) => {
-      refuseTwin(group);
-      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
+      refuseTwin(group, listing());
+      if (instance?.module !== module)
+        instance = { module, exported: instantiate(group.slice(group.lastIndexOf('/') + 1), module) };
+      const { exported } = instance;
+      const mount = createMountGroup(group, exported.exported, path, exported.moduleExports);
+      if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-      const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, onMismatch);
+      const options = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch, onUndeclared };
+      const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, options);
       checkTools(created, toolOwners, path);
-      if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
-      // With a broken service file no request is answered, so no operation is refused here.
-      if (serviceState.kind === 'none') refuseUserWithoutService(created, path);
-      return created;
+      return applyRules(created, serviceState, path);
     });
     if (loaded === undefined) return { load };
-    const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+    const names = reportsOperations ? describeOperations(loaded) : {};
     return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
-  }
-
-  function refuseTwin(group: string): void {
-    const twin = findTwin(group, listing());
-    if (twin !== undefined)
-      throw new LoadRefusal(
-        'INVALID_EXPORT',
-        `its operations would have the ids of those in ${twin}: rename one of the two`,
-      );
   }
 
   function publish(group: Group): Group {
     for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
+    ownsCors ||= Array.from(group.operations.values()).some(({ mount }) => mount?.ownsCors === true);
     groupsByUrl.set(group.name, group);
     groupsByUrl.set(urlNameOf(group.name), group);
     return group;
   }
 
   async function loadService(file: string): Promise<GroupLoad> {
-    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) =>
-      createService(path, module, () => reader.readErrorBody(path)),
-    );
+    let fallback: Group | undefined;
+    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) => {
+      const service = createService(path, module, () => reader.readErrorBody(path));
+      const mount = createMountGroup(FALLBACK, service.fallback, path);
+      fallback = mount && applyService(mount, service, path);
+      return service;
+    });
     if (loaded === undefined) return load;
+    if (fallback !== undefined) publish(fallback);
     serviceState = { kind: 'loaded', service: loaded };
     importedByService = new Set(files.closure().map(({ path }) => path));
     return { ...load, folders: loaded.folders, isEmpty: loaded.isEmpty };
@@ -267,6 +275,7 @@ export function createGroups({
   return {
     find,
     locate,
+    ownsCors: () => ownsCors,
     loadAll,
     importNew: newGroups.importNew,
     publishNew: newGroups.publishNew,

@@ -1,6 +1,4 @@
-// Watches the files of variables in `gatefold dev`. A change is a restart of the service, because settings and modules
-// read the environment once.
-import cluster from 'node:cluster';
+// Watches the files of variables in `gatefold dev`. A change is a restart, because all code reads the environment once.
 import { unwatchFile, watchFile } from 'node:fs';
 import { parseSettings } from '../../base/config.ts';
 import { envFilePaths, withEnvFiles } from '../../base/env-files.ts';
@@ -16,41 +14,32 @@ export interface Dev {
   readonly restart: () => Promise<void>;
 }
 
-export interface EnvWatchOptions {
-  readonly envFile: string;
-  readonly argv: readonly string[];
-  /** The environment without the variables of the files. */
-  readonly env: NodeJS.ProcessEnv;
-  readonly log: Log;
-}
-
 /** Milliseconds between two looks at a file. */
 const INTERVAL = 300;
 
-export function watchEnvFiles({ envFile, argv, env, log }: EnvWatchOptions, onChange: () => void): () => void {
+/** @param env the environment without the variables of the files */
+export function createEnvWatch(
+  envFile: string,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Dev['watch'] {
   const paths = envFilePaths(envFile);
-  let lastVariables = JSON.stringify(withEnvFiles(env, envFile));
-  const look = () => {
-    try {
-      const variables = withEnvFiles(env, envFile);
-      parseSettings(variables, argv, { cores: 1 });
-      if (JSON.stringify(variables) === lastVariables) return;
-      lastVariables = JSON.stringify(variables);
-      log.info('env-file-changed', { effect: 'the service starts again' });
-      onChange();
-    } catch (error) {
-      log.error('env-file-refused', { error: errorMessage(error), effect: 'the service keeps its variables' });
-    }
+  let variables = withEnvFiles(env, envFile);
+  return (onChange) => {
+    const look = () => {
+      try {
+        const next = withEnvFiles(env, envFile);
+        parseSettings(next, argv, { cores: 1 });
+        if (JSON.stringify(next) === JSON.stringify(variables)) return;
+        variables = next;
+        log.info('env-file-changed', { effect: 'the service starts again' });
+        onChange();
+      } catch (error) {
+        log.error('env-file-refused', { error: errorMessage(error), effect: 'the service keeps its variables' });
+      }
+    };
+    for (const path of paths) watchFile(path, { interval: INTERVAL, persistent: false }, look);
+    return () => paths.map((path) => unwatchFile(path, look));
   };
-  for (const path of paths) watchFile(path, { interval: INTERVAL, persistent: false }, look);
-  return () => {
-    for (const path of paths) unwatchFile(path, look);
-  };
-}
-
-/** Removes the listeners of a service that has stopped, so that this process can start it again. */
-export function forgetService(): void {
-  for (const event of ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException']) process.removeAllListeners(event);
-  process.stdout.removeAllListeners('error');
-  cluster.removeAllListeners('fork');
 }

@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
+import { makeFolder } from '../../base/make-folder.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import type { SupervisorStatus } from './status.ts';
 import type { StepResult } from './step-parts.ts';
@@ -116,6 +117,8 @@ export function createGenerationFile(options: GenerationFileOptions): Generation
     clearTimeout(retryTimer);
     if (text === writtenText) return;
     try {
+      // The commands beside `dev` read its record.
+      if (dev !== undefined) makeFolder(dataDir, 0o700);
       writeWholeFile(path, text, { mode: 0o644, isDurable: false });
       writtenText = text;
       loggedReason = '';

@@ -8,7 +8,8 @@ import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { type GroupTable, listGroups } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { FileSelection, LoadOutcome, WorkerHandle, WorkerState } from './workers/worker-handle.ts';
+import type { WorkerState } from './workers/worker-events.ts';
+import type { FileSelection, LoadOutcome, WorkerHandle } from './workers/worker-handle.ts';
 
 export type LoaderResult =
   | {

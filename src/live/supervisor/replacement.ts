@@ -26,10 +26,11 @@ export async function replace(service: Service, count: number): Promise<StepResu
     return { kind: 'differs', difference, groups: lacked };
   }
   const serving = pool.serving();
-  const error = await listen(service, workers);
+  const faulty = serving.filter(({ isFaulty }) => isFaulty).slice(0, count);
+  const error = await listen(service, workers, faulty);
   if (stopping.aborted) return { kind: 'interrupted' };
   if (error !== undefined) return { kind: 'failed', error };
-  for (const worker of serving.filter(({ isFaulty }) => isFaulty).slice(0, count)) worker.drain(service.drainTimeout);
+  for (const worker of faulty) worker.drain(service.drainTimeout);
   log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
   return { kind: 'replaced', count: workers.length };
 }

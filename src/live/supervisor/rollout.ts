@@ -88,7 +88,7 @@ async function takeOver(
   const oldWorkers = pool.serving();
   const oldGroups = table.current.groups;
   service.mark.update(groups.find(({ group }) => group === SERVICE));
-  const error = await listen(service, workers);
+  const error = await listen(service, workers, oldWorkers);
   if (stopping.aborted) return { kind: 'interrupted' };
   if (error !== undefined) return { kind: 'failed', error, release };
   table.replace(groups);

@@ -6,9 +6,9 @@ import { isatty } from 'node:tty';
 import { errorMessage } from '../../base/failure.ts';
 import { statOf } from '../../base/fingerprint.ts';
 import { SERVICE } from '../../base/group-name.ts';
+import type { InspectorAddress } from '../../base/inspector.ts';
 import type { ListenFds } from '../../base/listen-fds.ts';
 import { describeError, type Log } from '../../base/log.ts';
-import { makeFolder } from '../../base/make-folder.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import type { Settings } from '../../base/settings.ts';
 import { trustedMode } from '../../base/system.ts';
@@ -57,6 +57,8 @@ export interface ServeOptions {
   readonly exitsIfNotReady?: boolean;
   /** Only in `gatefold dev`. */
   readonly dev?: Dev | undefined;
+  /** Where a debugger finds the worker that serves. */
+  readonly inspect?: InspectorAddress | undefined;
 }
 
 /**
@@ -67,9 +69,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { settings, log, flush, output, opsServer, certificates, store, announcer, dev } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
-  const { record: devRecord } = dev ?? {};
   const generationFile = createGenerationFile({
-    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: devRecord, log },
+    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: dev?.record, log },
   });
   const mark = createServiceMark(dataDir, log);
   let supervisor: Supervisor | undefined;
@@ -78,7 +79,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   let stoppingSince: number | undefined;
   /** Whether this process starts the service again after it has stopped. */
   let restarts = false;
-  const stopWatching = dev?.watch(() => {
+  const stopWatching = dev?.watch(async () => {
+    await supervisor?.endPause();
     if (isStopping()) return;
     restarts = true;
     stop('SIGTERM');
@@ -105,8 +107,6 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   try {
     checkFolder(controllersDir, log);
-    // The commands beside `dev` read its record, so the folder of the record must be there.
-    if (dev !== undefined) tryToMakeFolder(dataDir);
     if (options.isWithoutServiceFile) {
       const file = listGroups(controllersDir).get(SERVICE);
       if (file !== undefined)
@@ -133,7 +133,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
-      secureState: certificates?.state,
+      ...{ secureState: certificates?.state, inspect: options.inspect },
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);
@@ -224,8 +224,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       })
       .finally(() => {
         flush();
-        if (!restarts) process.exit();
-        else void dev?.restart();
+        if (restarts) void dev?.restart();
+        else process.exit();
       });
   }
 
@@ -279,14 +279,6 @@ const ACCEPT_TIME = 100;
  * 503, and uses other servers. HAProxy with deploy/haproxy.cfg needs 700 ms.
  */
 const ACCEPT_TIME_WITH_OPS_PORT = 1000;
-
-function tryToMakeFolder(path: string): void {
-  try {
-    makeFolder(path, 0o700);
-  } catch {
-    // A command that changes keys then asks which files it should read.
-  }
-}
 
 /** Logs a warning for each path that every user can change. @throws StartError when the folder cannot be read */
 function checkFolder(controllersDir: string, log: Log): void {

@@ -4,7 +4,7 @@ import type { GroupLoad } from '../load/group-load.ts';
 import type { Agenda } from './agenda.ts';
 import type { GroupTable } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { WorkerState } from './workers/worker-handle.ts';
+import type { WorkerState } from './workers/worker-events.ts';
 
 export interface SupervisorStatus extends Readonly<Tally> {
   /** The number of the generation that serves, or 0 when none serves yet. */

@@ -1,6 +1,7 @@
 // `Service` has the parts that every step of the supervisor uses. The steps are a generation (a load of the whole
 // folder by new workers) and a replacement of lost workers. `StepResult` says how a step ended, and agenda.ts decides
 // from this result alone what is done next.
+import type { InspectorAddress } from '../../base/inspector.ts';
 import type { Log } from '../../base/log.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { FolderWatch } from '../folder/watch.ts';
@@ -24,6 +25,8 @@ export interface Service {
   readonly secureState: (() => SecureState) | undefined;
   /** Called with all groups, when a generation begins to serve, and when a group is added while workers serve. */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
+  /** Where a debugger finds one of the workers that serve. The number of the port stays the same over edits. */
+  readonly inspect: InspectorAddress | undefined;
   readonly log: Log;
   readonly pool: Pool;
   readonly watch: FolderWatch;
@@ -67,12 +70,33 @@ export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, w
   for (const worker of workers) worker.send({ kind: 'secure', state });
 }
 
-/** Lets loaded workers serve, and ends those that cannot. @returns the text of the error when no worker can serve */
-export async function listen(service: Service, workers: readonly WorkerHandle[]): Promise<string | undefined> {
-  const { port } = service;
+/** A worker closes its inspector after the pause at a breakpoint. So an edit waits for the end of a pause. */
+export async function closeInspectors(workers: readonly WorkerHandle[]): Promise<void> {
+  await Promise.all(workers.map((worker) => (worker.isInspected ? worker.inspect() : undefined)));
+}
+
+/**
+ * Lets loaded workers serve, and ends those that cannot.
+ *
+ * @param leaving the workers that end soon, whose inspector another worker gets
+ * @returns the text of the error when no worker can serve
+ */
+export async function listen(
+  service: Service,
+  workers: readonly WorkerHandle[],
+  leaving: readonly WorkerHandle[],
+): Promise<string | undefined> {
+  const { port, inspect, log, pool } = service;
   sendSecureState(service, workers);
+  await closeInspectors(leaving);
+  if (service.stopping.aborted) return undefined;
   const outcomes = await Promise.all(workers.map((worker) => worker.listen(port.socket)));
   for (const worker of workers) if (worker.state === 'loaded') worker.quit();
+  const [next] = [...workers, ...leaving].filter(({ state }) => state === 'serving');
+  if (inspect !== undefined && !pool.serving().some(({ isInspected }) => isInspected)) {
+    const url = await next?.inspect(inspect);
+    if (next?.state === 'serving' && url === undefined) log.error('inspector-not-opened', { ...inspect });
+  }
   const failures = outcomes.filter((outcome) => outcome !== 'listening');
   const [first] = failures;
   return first === undefined || failures.length < workers.length ? undefined : port.describeError(first.code);

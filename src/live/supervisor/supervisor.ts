@@ -15,14 +15,15 @@ import { createNewGroups } from './new-groups.ts';
 import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
-import { type Service, type StepResult, sendSecureState } from './step-parts.ts';
+import { closeInspectors, type Service, type StepResult, sendSecureState } from './step-parts.ts';
 import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
-import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
+import type { Death, WorkerEvents } from './workers/worker-events.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
-    Partial<Pick<Service, 'secureState' | 'onGroups'>> {
+    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
   readonly onResult?: ((result: StepResult) => void) | undefined;
@@ -55,7 +56,7 @@ export class Supervisor {
   #unstableLoads = 0;
 
   constructor(options: SupervisorOptions) {
-    const { dir, now = () => performance.now(), secureState, onGroups } = options;
+    const { dir, now = () => performance.now(), secureState, onGroups, inspect } = options;
     const pool = options.createPool(this.#workerEvents());
     const watch = options.createWatch((cause) => this.#onChange(cause));
     const table = createGroupTable();
@@ -64,6 +65,7 @@ export class Supervisor {
     this.#options = options;
     this.#service = {
       ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
+      inspect,
       stopping: this.#stopping.signal,
     };
     this.#agenda = new Agenda(this.#service);
@@ -96,6 +98,11 @@ export class Supervisor {
   /** Makes a new generation, whether or not the folder has changed. */
   renew(): void {
     this.#requestGeneration('signal');
+  }
+
+  /** Resolves when no breakpoint stops a worker. The inspectors are closed then. */
+  async endPause(): Promise<void> {
+    await closeInspectors(this.#service.pool.serving());
   }
 
   /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */

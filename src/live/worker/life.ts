@@ -2,6 +2,7 @@
 // reports its state back (messages.ts has the messages). This file does not know how the parts of a worker are built.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
+import { isInspected, moveInspector } from '../../base/inspector.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import type { RateLimiter, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
@@ -85,13 +86,15 @@ export async function runWorker({
   process.on('message', handleMessage);
 
   await prepare?.();
-  send({ kind: 'booted' });
+  send({ kind: 'booted', isInspected: isInspected() });
 
   function handleMessage(envelope: unknown, socket: unknown): void {
     const message = unseal<ToWorker>(envelope);
     switch (message?.kind) {
       case 'ping':
-        return send({ kind: 'pong' });
+        return send({ kind: 'pong', isInspected: isInspected() });
+      case 'inspect':
+        return send({ kind: 'inspected', url: moveInspector(message.address) });
       case 'load':
         void load(message).catch((error: unknown) => send({ kind: 'load-failed', reason: describeError(error).error }));
         return;
@@ -192,6 +195,8 @@ export async function runWorker({
 
   function exit(): void {
     flush();
+    // Node waits for a debugger to leave before a process ends.
+    moveInspector();
     if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
     // Otherwise the counts since the last report would be lost.
     sendMetrics(() => process.exit(0));

@@ -1,7 +1,7 @@
 // The messages between the supervisor and its workers over the IPC channel: one union for each direction. A controller
 // can send its own messages over the same channel, so the messages of this file are in an envelope: `{gatefold: …}`.
 // A token pays for one request of a caller with a rate limit.
-
+import type { InspectorAddress } from '../../base/inspector.ts';
 import type { Balance, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
@@ -47,10 +47,12 @@ export type ToWorker =
   | { readonly kind: 'balances'; readonly balances: readonly Balance[] }
   /** The state of the store, or the answer to a call (operate/store/worker.ts). */
   | ToWorkerStore
+  /** Close the inspector, and open it at this address. The reply is `inspected`. */
+  | { readonly kind: 'inspect'; readonly address: InspectorAddress | undefined }
   | { readonly kind: 'ping' };
 
 export type FromWorker =
-  | { readonly kind: 'booted' }
+  | { readonly kind: 'booted'; readonly isInspected?: boolean }
   /** The worker begins to import this file. If the process then ends or hangs, the file is to blame. */
   | { readonly kind: 'loading'; readonly file: string }
   /** The worker cannot load, and no controller is to blame: a JSON file in DATA_DIR exists but cannot be read. */
@@ -80,7 +82,8 @@ export type FromWorker =
   | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }
   /** A call to the store, which operate/store/link.ts answers. */
   | WorkerCall
-  | { readonly kind: 'pong' };
+  | { readonly kind: 'inspected'; readonly url: string | undefined }
+  | { readonly kind: 'pong'; readonly isInspected?: boolean };
 
 export interface Envelope<T> {
   readonly gatefold: T;

@@ -67,7 +67,10 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   const groups: Groups = createGroups({
     ...{ dir: controllersDir, log, admit: admissions?.request, onImporting, onFile },
     reportsOperations: development,
-    ...(development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
+    ...(development && {
+      onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch),
+      onUndeclared: (undeclared) => log.warn('result-fields-undeclared', undeclared),
+    }),
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
       app.useService(service === undefined ? state : { kind: 'loaded', service });

@@ -7,7 +7,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
-import { readSettings, SettingsError, settingsOf } from '../../base/config.ts';
+import { readSettings, settingsOf } from '../../base/config.ts';
 import { DEV, withEnvFiles } from '../../base/env-files.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isAlive } from '../../base/system.ts';
@@ -17,7 +17,7 @@ import type { CommandIo } from './command.ts';
 /** The settings that decide which keys a server has. */
 const KEY_SETTINGS = ['STORE', 'STORE_KEY', 'DATA_DIR', 'SESSION_KEY'];
 
-/** @throws SettingsError with a line that says what to set */
+/** @throws Error with a line that says what to set */
 export function commandEnvironment(
   { env, cwd }: Pick<CommandIo, 'env' | 'cwd'>,
   flags: Readonly<Record<string, unknown>>,
@@ -38,7 +38,7 @@ export function commandEnvironment(
   const envFiles = new Set(besides.map(({ dev }) => (dev?.folder === cwd ? dev.envFile : 'off')));
   const differing = KEY_SETTINGS.filter((name) => devEnv[name] !== env[name]);
   if (changesKeys && differing.length > 0 && envFiles.size !== 1)
-    throw new SettingsError(
+    throw new Error(
       `.env sets ${differing.join(', ')}, which gatefold dev reads and gatefold serve does not: set ENV_FILE to dev or to off`,
     );
   return withEnvFiles(env, envFiles.has(DEV) ? DEV : ([...envFiles][0] ?? 'off'), cwd);

@@ -143,7 +143,7 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     const { values, positionals } = parseCommandLine(argv, { ...commonSwitches, ...Object.fromEntries(ownFlags) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
-    const env = findEnvironment(command, values, io);
+    const env = commandEnvironment(io, values, command.reads);
     const readings = readSettings(env, values, { cores: availableParallelism(), cwd: io.cwd });
     const isRead = ({ row }: SettingReading) => command.reads?.includes(row.key) ?? true;
     const invalid = readings.find((reading) => reading.problem !== undefined && isRead(reading));
@@ -167,15 +167,6 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     return await print(io.stderr, warnings.map((line) => `${prefix}: ${plain(line)}\n`).join(''), exitCode);
   } catch (error) {
     return printFailure(prefix, error, io);
-  }
-}
-
-function findEnvironment({ reads }: Command, flags: Record<string, unknown>, io: CommandIo): CommandIo['env'] {
-  try {
-    return commandEnvironment(io, flags, reads);
-  } catch (error) {
-    // A SettingsError of the command line has the advice to read its help.
-    throw error instanceof SettingsError ? new CommandError(error.message) : error;
   }
 }
 

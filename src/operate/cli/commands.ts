@@ -12,6 +12,11 @@ const COMMANDS: readonly ListedCommand[] = [
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
   { name: 'openapi', about: 'Print the OpenAPI document', load: () => import('./openapi.ts') },
   { name: 'types', about: 'Write the types of all operations for a front end', load: () => import('./types.ts') },
+  {
+    name: 'contracts',
+    about: 'Write the types that only TypeScript understands',
+    load: () => import('./contracts.ts'),
+  },
   { name: 'doctor', about: 'Find what is wrong with this installation', load: () => import('./doctor.ts') },
   { name: 'init', about: 'Make a project of your own', load: () => import('./init.ts') },
   { name: 'new', about: 'Make a controller to edit', load: () => import('./new.ts') },

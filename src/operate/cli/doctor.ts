@@ -3,12 +3,13 @@
 import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { flagOf } from '../../base/config.ts';
-import { SERVICE } from '../../base/group-name.ts';
+import { SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { ignoredVariables } from '../../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { createLog } from '../../base/log.ts';
 import { trustedMode } from '../../base/system.ts';
 import { createProviders } from '../../callers/identity/providers.ts';
+import { A_HANDLER } from '../../groups/mount.ts';
 import { findLookAlikes } from '../../live/load/look-alikes.ts';
 import { WRITABLE_BY_EVERYONE } from '../../live/load/naming.ts';
 import { findOtherPackage } from '../../live/load/own-package.ts';
@@ -161,30 +162,41 @@ function canKeepMark(dataDir: string): boolean {
   }
 }
 
-function checkControllers({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
+function checkControllers({ settings, inspection }: Installation, report: Report): void {
+  const { controllersDir: dir, publicOrigin, domains } = settings;
   if (inspection instanceof Error) return;
+  const mount = inspection.groups.find(({ operations }) => operations[0]?.contract?.unchecked === A_HANDLER);
+  if (mount !== undefined && publicOrigin.length + domains.length === 0)
+    report('note', 'the origin in its URLs is that of Host, which a client chooses: set PUBLIC_ORIGIN', mount.path);
   for (const { file, reason } of findLookAlikes(dir, [inspection.service ?? {}]))
     report('warning', `it is not a controller: ${reason}`, join(dir, file));
   for (const group of inspection.groups) {
     reportGroup(group, report);
     reportUnchecked(group, report);
   }
+  const whole = inspection.groups.filter(({ operations }) => operations.some(({ sendsAll }) => sendsAll === true));
+  const names = whole.map(({ group }) => urlNameOf(group)).join(', ');
+  if (names !== '')
+    report('note', `undeclared fields of results go out (${names}): write results: 'declared' in service.ts`, dir);
   for (const { reason, at } of inspection.strayErrors)
     report('wrong', `it throws outside of any request: ${reason}`, at);
 }
 
-/** Reports operations whose data is not checked, one line a reason. */
-function reportUnchecked({ operations, path }: LoadedGroup, report: Report): void {
+/** Reports operations whose data is not checked, or whose result is not documented, one line a reason. */
+function reportUnchecked({ operations, path, unfiltered = [] }: LoadedGroup, report: Report): void {
+  for (const reason of unfiltered) report('warning', `results: 'declared' does not limit ${reason}`, path);
   const namesByReason = new Map<string, string[]>();
+  const note = (reason: string | undefined, name: string, write: (reason: string) => string) => {
+    if (reason !== undefined) namesByReason.set(write(reason), [...(namesByReason.get(write(reason)) ?? []), name]);
+  };
   for (const { name, contract } of operations) {
-    const reason = contract?.unchecked;
-    if (reason !== undefined) namesByReason.set(reason, [...(namesByReason.get(reason) ?? []), name]);
-  }
-  for (const [reason, names] of namesByReason) {
     // A reason that begins with `its params` is about the types of path and query.
-    const subject = reason.startsWith('its params') ? 'path and query are' : 'data is';
-    report('note', `${names.join(', ')}: the ${subject} not checked: ${reason}`, path);
+    note(contract?.unchecked, name, (reason) => {
+      return `the ${reason.startsWith('its params') ? 'path and query are' : 'data is'} not checked: ${reason}`;
+    });
+    note(contract?.undocumented, name, (reason) => `not documented: ${reason}`);
   }
+  for (const [reason, names] of namesByReason) report('note', `${names.join(', ')}: ${reason}`, path);
 }
 
 function reportGroup({ group, ok, code, error, at, path, operations }: LoadedGroup, report: Report): void {

@@ -31,7 +31,7 @@ interface Manifest {
 }
 
 const EXAMPLE = 'examples/smallest';
-const COPIED_FILES = ['tsconfig.json', 'AGENTS.md'];
+const COPIED_FILES = ['tsconfig.json', '.vscode/launch.json', 'AGENTS.md'];
 /** Files for a project without controllers. Other projects do not get these files, because they would be served. */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 

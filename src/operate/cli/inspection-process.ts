@@ -1,7 +1,7 @@
 // The child process of inspection.ts: loads the controllers with the server's own loader, makes what its job asks for,
 // and ends.
 import { join } from 'node:path';
-import { SERVICE } from '../../base/group-name.ts';
+import { FALLBACK, SERVICE } from '../../base/group-name.ts';
 import { createLog } from '../../base/log.ts';
 import { outlineAccess } from '../../callers/access/access.ts';
 import { outlineOf } from '../../contract/outline.ts';
@@ -36,24 +36,28 @@ export function runInspection(): void {
 }
 
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
-  const { settings, skip, loadTimeout, wantsDocument, wantsTypes } = job;
+  const { settings, skip, loadTimeout, wantsDocument, wantsTypes, madeTypes } = job;
   const dir = settings.controllersDir;
   let serviceState = { kind: 'none' } as ServiceState;
   const onService = (state: ServiceState) => {
     serviceState = state;
   };
   // When the folder cannot be read, `loadAll` throws the error.
-  const groups = createGroups({ dir, log, loadTimeout, onService });
+  const groups = createGroups({ dir, log, loadTimeout, onService, madeTypes });
   const outcomes = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));
   const serviceFile = files.find(({ group }) => group === SERVICE);
+  const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   const loadedGroups = files
     .filter(({ group }) => group !== SERVICE)
     .map((file): LoadedGroup => {
-      return { ...file, ...outlineGroup(file.ok ? (groups.find(file.group) as Group) : undefined) };
+      const group = file.ok ? (groups.find(file.group) as Group) : undefined;
+      return { ...file, ...outlineGroup(group, service?.sendsDeclared) };
     });
-  const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
+  const fallback = groups.find(FALLBACK) as Group | undefined;
+  if (fallback !== undefined && serviceFile !== undefined)
+    loadedGroups.push({ ...serviceFile, group: FALLBACK, ...outlineGroup(fallback, service?.sendsDeclared) });
   return {
     groups: loadedGroups,
     service: serviceFile,
@@ -69,13 +73,18 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'strict'> {
+function outlineGroup(
+  group: Group | undefined,
+  sendsDeclared: boolean | undefined,
+): Pick<LoadedGroup, 'operations' | 'strict'> {
   const contract = group?.contract;
   return {
     operations: Array.from(group?.operations ?? [], ([name, { settings }]) => {
       const operation = contract?.operations.get(name);
       const outline = operation && outlineOf(operation, contract?.defs ?? {});
-      return { name, contract: outline, access: outlineAccess(settings.access) };
+      const isTyped = operation?.results.some(({ returnedSchema }) => returnedSchema !== undefined) === true;
+      const sendsAll = isTyped && sendsDeclared !== true && settings.results !== 'declared';
+      return { name, contract: outline, access: outlineAccess(settings.access), sendsAll };
     }),
     // A group without routes can be strict only because of the service file.
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),

@@ -19,6 +19,8 @@ export interface Job {
   readonly loadTimeout: number;
   readonly wantsDocument?: true;
   readonly wantsTypes?: true;
+  /** The file with made types (contract/made-types.ts); default: the one in the folder of controllers. */
+  readonly madeTypes?: string;
 }
 
 export interface ListedOperation {
@@ -26,6 +28,8 @@ export interface ListedOperation {
   readonly contract?: ContractOutline | undefined;
   /** The callers that the operation accepts, in words; undefined when anyone may call it. */
   readonly access?: string | undefined;
+  /** Whether the operation has a result type, and sends the fields that this type does not declare. */
+  readonly sendsAll?: boolean;
 }
 
 export interface LoadedGroup extends GroupLoad {
@@ -79,7 +83,7 @@ const NO_SECRETS = { sessionKey: undefined, store: undefined, storeKeys: [] };
 export async function inspectFolder(
   settings: Settings,
   io: CommandIo,
-  wanted: Pick<Job, 'wantsDocument' | 'wantsTypes'> = {},
+  wanted: Pick<Job, 'wantsDocument' | 'wantsTypes' | 'madeTypes'> = {},
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();

@@ -31,7 +31,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     const conflict = findConflict(group, dir);
     if (conflict !== undefined) throw new CommandError(`Cannot make ${path}: ${conflict}`);
     makeFolder(dirname(path));
-    writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
+    writeFileSync(path, sourceOf(group, basePath, serviceMentions('results', dir)), { flag: 'wx' });
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`Cannot make ${path}: ${reasonOf(error, path)}`);
@@ -49,7 +49,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
   const hints: string[] = [];
   if (typescriptSupport() === 'none')
     hints.push('This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.');
-  if (group.includes('/') && !mentionsFolders(dir))
+  if (group.includes('/') && !serviceMentions('folders', dir))
     hints.push('It serves once the service file says so: export default defineService({ folders: true })');
   const packageType = readPackageType(path);
   // tsx loads the file whatever the package.json says.
@@ -95,16 +95,17 @@ function findConflict(group: string, dir: string): string | undefined {
   return groupWithSameIds && `the operations of ${groupWithSameIds} have the same ids in the document`;
 }
 
-/** Returns whether the text of the service file has the word `folders`. The command runs no code of the project. */
-function mentionsFolders(dir: string): boolean {
+/** Returns whether the text of the service file has a word. The command runs no code of the project. */
+function serviceMentions(word: string, dir: string): boolean {
   const file = listControllers(dir, []).get(SERVICE);
-  return file !== undefined && /\bfolders\b/.test(readSourceOrEmpty(join(dir, file)));
+  return file !== undefined && readSourceOrEmpty(join(dir, file)).split(/\W+/).includes(word);
 }
 
 /** The names that the new file imports. The type in the file must have another name. */
 const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
-function sourceOf(group: string, basePath: string): string {
+/** @param isLimited whether the service file has the setting `results`, so that the controller needs none */
+function sourceOf(group: string, basePath: string, isLimited: boolean): string {
   const url = `${basePath}/${urlNameOf(group)}`;
   // The group `v2/Big-order` gets the class `Big_orderController`, because a class cannot have a slash or a dash.
   const className = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
@@ -122,7 +123,7 @@ interface ${type} extends New${type} {
 }
 
 export default class ${className}Controller {
-  /** GET ${url}?name=Ada */
+${isLimited ? '' : "  // A field that the type of a result does not declare is not sent.\n  static operations = { '*': { results: 'declared' } } as const;\n\n"}  /** GET ${url}?name=Ada */
   'GET'({ name }: { name?: string }): ${type}[] {
     return name === undefined ? [] : [{ id: 7, name }];
   }

@@ -1,13 +1,13 @@
 // `gatefold routes` lists every URL that leads to an operation: explicit routes such as `/api/docs`, then the routes of
 // each group. An explicit route comes first and can take requests from a group, as the router of the server decides.
 
-import { pathOfGroup, urlNameOf } from '../../base/group-name.ts';
+import { FALLBACK, pathOfGroup, urlNameOf } from '../../base/group-name.ts';
 import { alignColumns, shortPlace } from '../../base/ink.ts';
 import { VERB_OPERATIONS } from '../../base/route-name.ts';
 import type { ContractOutline } from '../../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../../groups/group-routes.ts';
 import { createRouter, firstMatch, type Router } from '../../request/router.ts';
-import { type Route, routeTable } from '../../request/routes.ts';
+import { OUTSIDE, type Route, routeTable } from '../../request/routes.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
 import { brokenFiles, inspectFolder, type ListedOperation, type LoadedGroup } from './inspection.ts';
 
@@ -128,7 +128,7 @@ interface Address {
 
 /** Returns the addresses of a group's operations. `/api/user` comes before `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
-  const base = pathOfGroup(prefix.slice(0, -1), urlNameOf(group.group));
+  const base = group.group === FALLBACK ? '' : pathOfGroup(prefix.slice(0, -1), urlNameOf(group.group));
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
   const bareAddresses = group.operations.flatMap((operation): Address[] => {
@@ -157,7 +157,8 @@ function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRo
       const except = [...new Set(explicitMatches.flatMap(({ route }) => route.methods))];
       return [{ ...describeRoute(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
     }
-    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === GROUPS_TARGET);
+    // Outside of the base path, there is no row, and the fallback answers.
+    const verbs = methods.filter((verb) => (firstMatch(matches, verb)?.route ?? OUTSIDE).target === GROUPS_TARGET);
     if (verbs.length === 0) return [];
     const route = describeRoute(group, operation, verbs, path);
     return [verbs.includes('OPTIONS') ? { ...route, needsAuthorization: true } : route];

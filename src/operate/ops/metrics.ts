@@ -104,7 +104,7 @@ export const METRICS: readonly MetricRow[] = [
   ),
   counter(
     'gatefold_connections_refused_total',
-    'New connections closed at once, for want of descriptors or beyond MAX_CONNECTIONS',
+    'New connections that the service closed at once, for want of descriptors or beyond MAX_CONNECTIONS',
     ({ totals }) => totals.connectionsRefused,
   ),
   gauge('nodejs_eventloop_lag_max_seconds', 'Longest event loop delay in the last minute', (service) =>

@@ -1,8 +1,8 @@
 // The worker's half of the metrics, loaded only with OPS_PORT. Counting a request allocates no memory, and no label
 // value comes from a client.
-import { getHeapStatistics } from 'node:v8';
 import { descriptorLimit, openDescriptors } from '../../base/descriptors.ts';
 import { servingPage } from '../../base/group-name.ts';
+import { readHeap } from '../../base/heap.ts';
 import type { Credentials } from '../../callers/credentials/credentials.ts';
 import type { Identity } from '../../callers/identity/handler.ts';
 import type { RateLimiter } from '../../callers/rates/rate-limiter.ts';
@@ -63,7 +63,7 @@ export function createWorkerMetrics(): WorkerMetrics {
       const providers = identity.status();
       const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
-      const heap = getHeapStatistics();
+      const heap = readHeap();
       const spans = tracing?.status() ?? { exported: 0, dropped: 0 };
       return {
         requestsByOperation: requests.takeOperations(),
@@ -86,8 +86,8 @@ export function createWorkerMetrics(): WorkerMetrics {
         inFlight: app.inFlight(),
         rateLimitCallers: callers,
         memoryBytes: memoryBytes(),
-        heapUsed: heap.used_heap_size,
-        heapLimit: heap.heap_size_limit,
+        heapUsed: heap.used,
+        heapLimit: heap.limit,
         openDescriptors: openDescriptors(),
         maxDescriptors,
         credentialRows: credentialsStatus.rows,

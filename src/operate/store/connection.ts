@@ -1,7 +1,7 @@
 // One connection to PostgreSQL, through the package `postgres`, which the user's project installs. Each query has a
 // time limit, because it could wait for minutes on a connection that the network has lost.
 import { createRequire } from 'node:module';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describeFailure, errorCode } from '../../base/failure.ts';
@@ -64,6 +64,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   const serverName = `${host}:${port}`;
   let socket: Socket | undefined;
   let isOpen = true;
+  let isResolved = isIP(host) !== 0;
   let timeoutError: StoreAway | undefined;
   const sql = (await options.load())({
     host,
@@ -86,6 +87,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       const onSocket = (next: Socket) => {
         socket = next;
+        next.once('lookup', () => (isResolved = true));
         // The package removes its own listeners early. Without this one, a later error would end the process.
         next.on('error', () => {});
       };
@@ -105,7 +107,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     let timer: NodeJS.Timeout | undefined;
     const timedOut = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        timeoutError ??= new StoreAway(`${serverName} has not answered in time`, { isTimeout: true });
+        const reason = isResolved ? `${serverName} has not` : `${serverName}: no name server has`;
+        timeoutError ??= new StoreAway(`${reason} answered in time`, { isTimeout: true });
         reject(timeoutError);
         close();
       }, limit);

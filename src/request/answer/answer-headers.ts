@@ -46,11 +46,6 @@ export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Lengt
  */
 const MAX_SETS = 100;
 
-/** Returns the header lines for files that no operation has returned. Pages of other origins may not read them. */
-export function createFileHeaderSet(service: Pick<ServiceHeaders, 'headers'> | undefined): HeaderSet {
-  return createSet({ fixed: NOSNIFF, exposed: null, headers: service?.headers ?? [], preflight: () => NOSNIFF });
-}
-
 /** @param service the service file; undefined when every answer gets the headers of docs/REFERENCE.md */
 export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
   const headers = service?.headers ?? [];
@@ -80,6 +75,11 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
     sets.set(allowedOrigin, set);
     return set;
   };
+}
+
+/** Creates the lines of a mount that sets its own CORS headers. @param headers those of the service file */
+export function createOwnCorsSet(headers: readonly string[] = []): HeaderSet {
+  return createSet({ fixed: NOSNIFF, exposed: null, headers, preflight: () => [] });
 }
 
 /** @param origin the value of `Access-Control-Allow-Origin`; undefined when no web page may read the answer */

@@ -20,12 +20,14 @@ export class AnswerState {
   isClientFault = false;
   /** True when the head of a streamed answer has been sent. */
   isStreaming = false;
-  /** True when the answer is a file that no operation has returned. Such an answer has no CORS headers. */
-  isPublicFile = false;
+  /** True for a file of PUBLIC_DIR, which has no CORS headers, and when the handler of a mount sets them. */
+  ownsCors = false;
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
   /** The streamed answer, from its start on: before its head is sent, and after its end. */
   live: LiveStream | undefined;
+  /** Takes the response back from the handler of a mount, so that the service can answer; mostly undefined. */
+  takeBack: (() => void) | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The headers that `params.setHeader` and its like have set; undefined for nearly all requests. */

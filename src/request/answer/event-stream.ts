@@ -158,7 +158,7 @@ function encodeEvent(item: unknown): string {
 }
 
 /** Recognises an item that sets the fields of an event. Any other item is the data of an event. */
-function isEvent(item: unknown): item is ServerEvent {
+export function isEvent(item: unknown): item is ServerEvent {
   if (typeof item !== 'object' || item === null || !Object.hasOwn(item, 'data')) return false;
   return Object.keys(item).every((key) => EVENT_FIELDS.has(key));
 }

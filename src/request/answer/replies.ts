@@ -52,9 +52,11 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   function answer(exchange: Exchange, value: object): void {
     let convertedAnswer: Answer | undefined;
     try {
-      const { status, ownHeaders } = exchange.answer;
-      convertedAnswer = convertResult(value, status, ownHeaders?.contentType);
-      for (const name of convertedAnswer.droppedHeaders) {
+      const { status, ownHeaders, ownsCors } = exchange.answer;
+      convertedAnswer = convertResult(value, status, ownHeaders?.contentType, ownsCors);
+      // A handler that is not written for this service cannot know which headers the service sets.
+      const isMount = exchange.choice.operation.mount !== undefined;
+      for (const name of isMount ? [] : convertedAnswer.droppedHeaders) {
         const header = name.slice(0, 100);
         log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
       }

@@ -12,7 +12,7 @@ import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { endEvent, routeOf } from '../request-event.ts';
-import { createFileHeaderSet, createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { endAnswer, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
@@ -65,12 +65,12 @@ export class Responder {
   readonly #refusals: Refusals;
   readonly #replies: Replies;
   #headerSets = createHeaderSets(undefined);
-  #fileHeaderSet = createFileHeaderSet(undefined);
+  #ownCorsSet = createOwnCorsSet();
   #preflightStatus: 200 | 204 = 200;
   #isDraining = false;
 
   constructor(options: ResponderOptions) {
-    const { log, showsCauses, watchStream, onStreaming, contexts } = options;
+    const { log, showsCauses, watchStream, contexts } = options;
     this.#options = options;
     this.#refusals = createRefusals({ log, showsCauses });
     this.#replies = createReplies({
@@ -84,13 +84,9 @@ export class Responder {
       },
       sendHead: (exchange, status, headers, endsConnection) => {
         this.#writeHead(exchange, status, headers, endsConnection);
-        clearTimeout(exchange.timeLimitTimer);
-        exchange.answer.isStreaming = true;
-        onStreaming(exchange);
+        this.#beginStreaming(exchange);
       },
-      complete: (exchange, status, bytes) => {
-        if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
-      },
+      complete: (exchange, status, bytes) => this.complete(exchange, status, bytes),
       watchStream,
       run: contexts.run,
     });
@@ -125,7 +121,7 @@ export class Responder {
 
   /** Sends a file that no operation has returned. */
   file(exchange: Exchange, answer: Answer): void {
-    exchange.answer.isPublicFile = true;
+    exchange.answer.ownsCors = true;
     this.#replies.file(exchange, answer);
   }
 
@@ -148,6 +144,7 @@ export class Responder {
   fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.answer.isComplete) return;
     if (exchange.answer.isStreaming) return exchange.answer.live?.fail(thrown);
+    exchange.answer.takeBack?.();
     try {
       this.#refuse(
         exchange,
@@ -172,7 +169,7 @@ export class Responder {
   /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
     this.#headerSets = createHeaderSets(service);
-    this.#fileHeaderSet = createFileHeaderSet(service);
+    this.#ownCorsSet = createOwnCorsSet(service?.headers);
     this.#preflightStatus = service?.cors?.preflightStatus ?? 200;
     this.#refusals.useFormat(service?.formatError);
   }
@@ -183,12 +180,38 @@ export class Responder {
     this.#replies.drain();
   }
 
+  /** Returns the lines that the service gives to an answer which the handler of a mount writes. */
+  linesOf(exchange: Exchange): readonly string[] {
+    return [...this.#headerSetOf(exchange).addTo([]), 'X-Request-Id', exchange.requestId];
+  }
+
+  /** Sends the head of such an answer by `writeHead`, the method of Node's response. */
+  handOverHead(exchange: Exchange, writeHead: () => void): void {
+    if (this.#isDraining && !hasWaitingRequests(exchange)) exchange.response.shouldKeepAlive = false;
+    writeHead();
+    if (exchange.answer.isComplete || exchange.answer.isStreaming) return;
+    this.#beginStreaming(exchange);
+    this.#options.watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
+  }
+
+  complete(exchange: Exchange, status: number, bytes: number): void {
+    if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
+  }
+
+  #beginStreaming(exchange: Exchange): void {
+    clearTimeout(exchange.timeLimitTimer);
+    exchange.answer.isStreaming = true;
+    this.#options.onStreaming(exchange);
+  }
+
   #refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
     const { status, text, contentType, headers } = this.#refusals.answerTo(exchange, error, thrown);
     const endsConnection =
       CLOSING_CODES.has(error.code) ||
       this.#hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
+    // A refusal is the service's own answer, also where a mount sets the CORS headers of its answers.
+    exchange.answer.ownsCors = false;
     const set = this.#headerSetOf(exchange);
     const { ownHeaders } = exchange.answer;
     if (contentType === undefined && ownHeaders === undefined)
@@ -233,8 +256,7 @@ export class Responder {
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {
-    if (exchange.answer.isPublicFile) return this.#fileHeaderSet;
-    return this.#headerSets(exchange.head.origin, exchange.request);
+    return exchange.answer.ownsCors ? this.#ownCorsSet : this.#headerSets(exchange.head.origin, exchange.request);
   }
 
   #end(exchange: Exchange, body: string | Uint8Array): void {

@@ -6,7 +6,7 @@ import { isReply, type ReplyHeaders } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
 import type { FileContent } from '../../base/files/open-file.ts';
-import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
+import { isCorsHeader, isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { isBetween, isReplyStatus } from '../../base/values.ts';
 import type { ByteSource } from './byte-stream.ts';
 import type { Validators } from './conditional.ts';
@@ -40,11 +40,12 @@ export const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
  * Converts a value that an operation returned. `status` is the status of a value that has none of its own.
  *
  * @param contentType the content type that the operation has set; a type of a `Reply` wins over it
+ * @param keepsCors whether the CORS headers of a web Response are sent
  * @throws HttpError UNENCODABLE_RESULT, whose cause says what to return instead
  */
-export function convertResult(value: object, status: number, contentType?: string): Answer {
+export function convertResult(value: object, status: number, contentType?: string, keepsCors = false): Answer {
   if (isReply(value)) return convertReply(value.status, value.body, value.headers, contentType);
-  if (isWebObject(value, 'Response')) return convertResponse(value as Response);
+  if (isWebObject(value, 'Response')) return convertResponse(value as Response, keepsCors);
   const { body, type } = convertBody(value);
   return { status, ...readHeaders([]), contentType: contentType ?? type, body };
 }
@@ -78,12 +79,12 @@ function convertReply(
   return { status, ...lines, contentType: ownType ?? type, body };
 }
 
-function convertResponse(response: Response): Answer {
+function convertResponse(response: Response, keepsCors: boolean): Answer {
   const { status, body: stream } = response;
   if (!isBetween(status, 200, 599))
     throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
   const entries = [...response.headers].filter(([name]) => !(response.url !== '' && CONNECTION_HEADERS.test(name)));
-  const lines = readHeaders(entries);
+  const lines = readHeaders(entries, keepsCors);
   if (stream === null || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
   if (response.bodyUsed || stream.locked)
     throw unencodable('a web Response whose body has been read', 'return one that has not, such as response.clone()');
@@ -94,7 +95,10 @@ function convertResponse(response: Response): Answer {
 /** A fetched Response has a URL. These of its headers describe its connection, or its body before inflating. */
 const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
-function readHeaders(entries: readonly (readonly [name: string, value: unknown])[]): Omit<Answer, 'status' | 'body'> {
+function readHeaders(
+  entries: readonly (readonly [name: string, value: unknown])[],
+  keepsCors = false,
+): Omit<Answer, 'status' | 'body'> {
   const headers: string[] = [];
   const droppedHeaders: string[] = [];
   let contentType: string | undefined;
@@ -104,7 +108,7 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
     const lower = name.toLowerCase();
     if (rawValue === undefined || isOnEveryAnswer(lower)) continue;
     const value: unknown = Array.isArray(rawValue) && rawValue.length === 1 ? rawValue[0] : rawValue;
-    if (isReservedHeader(lower)) droppedHeaders.push(name);
+    if (isReservedHeader(lower) && !(keepsCors && isCorsHeader(lower))) droppedHeaders.push(name);
     else if (Array.isArray(value) && lower !== 'content-type')
       for (const line of value) headers.push(name, encodeHeader(name, line));
     else {

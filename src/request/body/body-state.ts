@@ -6,6 +6,8 @@ export class BodyState {
   expectsContinue = false;
   /** True when the operation reads the body as a stream. The answer can then be sent before the body is read. */
   isStreamed = false;
+  /** The stream; undefined unless `isStreamed`. */
+  stream: ReadableStream<Uint8Array> | undefined;
   /** True while body/budget.ts counts the body as an upload: from the start of reading until the body is complete. */
   isUploading = false;
   /** Maximum bytes that the upload can have: its announced length, or else the limit of the body. */

@@ -10,13 +10,20 @@ import type { StreamedUploads } from './streamed-uploads.ts';
  * Creates the stream. A client that waits for `100 Continue` gets it when the operation reads for the first time.
  *
  * @param limit maximum bytes, counted after inflating; a longer body makes the stream fail with 413
+ * @param refuse for a mount: the body is not inflated, and `refuse` answers a request whose body is too long, because
+ *   the handler could hide the failure of the stream
  * @throws HttpError UNSUPPORTED_ENCODING, BODY_TOO_LARGE, OVERLOADED
  */
-export function streamBody(exchange: Exchange, limit: number, uploads: StreamedUploads): ReadableStream<Uint8Array> {
+export function streamBody(
+  exchange: Exchange,
+  limit: number,
+  uploads: StreamedUploads,
+  refuse?: (error: Error) => void,
+): ReadableStream<Uint8Array> {
   const { request, response, head } = exchange;
   if (!exchange.hasBody) return new ReadableStream({ start: (controller) => controller.close() });
   exchange.body.isStreamed = true;
-  const coding = codingOf(head.contentEncoding);
+  const coding = refuse === undefined ? codingOf(head.contentEncoding) : undefined;
   if (head.contentLength !== undefined && Number(head.contentLength) > limit)
     throw tooLarge(limit, Number(head.contentLength));
   let fail: (error: unknown) => void = () => {};
@@ -31,7 +38,7 @@ export function streamBody(exchange: Exchange, limit: number, uploads: StreamedU
     uploads.end(exchange);
   };
 
-  return new ReadableStream<Uint8Array>(
+  exchange.body.stream = new ReadableStream<Uint8Array>(
     {
       start(controller) {
         const finish = (close: () => void) => {
@@ -49,7 +56,10 @@ export function streamBody(exchange: Exchange, limit: number, uploads: StreamedU
           // Bytes that come after the answer or the end of the stream are dropped.
           if (isOver || exchange.answer.isComplete) return;
           size += chunk.length;
-          if (size > limit) return fail(tooLarge(limit));
+          if (size > limit) {
+            refuse?.(tooLarge(limit));
+            return fail(tooLarge(limit));
+          }
           controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));
           source.pause();
         });
@@ -79,4 +89,5 @@ export function streamBody(exchange: Exchange, limit: number, uploads: StreamedU
     },
     { highWaterMark: 0 },
   );
+  return exchange.body.stream;
 }

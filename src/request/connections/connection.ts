@@ -18,6 +18,10 @@ export class Connection {
   idleSince: number;
   /** The server counts openings and complete answers. This is the count after the latest one of this connection. */
   activityOrder: number;
+  /** The request whose body was incomplete at the last sweep that found one, or its answer if that is complete. */
+  incomplete: object | undefined;
+  /** The number of the first sweep that found `incomplete`. */
+  incompleteSince = 0;
   /** `socket.bytesRead` at the last call of `closeIdleConnections` (connections.ts); -1 before the first call. */
   lastBytesRead = -1;
   /** The total of bytes that the kernel had taken at the last sweep that found unsent bytes; -1 before such a sweep. */

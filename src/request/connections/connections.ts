@@ -57,6 +57,7 @@ export function createConnections({
   let refusedCount = 0;
   let nextActivityOrder = 0;
   let timer: NodeJS.Timeout | undefined;
+  let refuseLate: (socket: TrackedSocket) => void = () => {};
 
   function add(socket: TrackedSocket): void {
     const isFull = sockets.length - freeSlots.length >= maxConnections || descriptorOf(socket) > maxDescriptor;
@@ -77,6 +78,7 @@ export function createConnections({
     // While a closed connection is in memory, each garbage collection of V8 would copy everything that the connection
     // refers to. This takes up to 10 µs a connection on Node 24 and later. So the references are removed here.
     connection.lastExchange = undefined;
+    connection.incomplete = undefined;
     connection.lastWaitingResponse = undefined;
     sockets[slot] = undefined;
     freeSlots.push(slot);
@@ -97,6 +99,7 @@ export function createConnections({
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = connectionOf(socket);
+      if (isBodyLate(connection, sweepCount, readerLimits.readTimeout)) refuseLate(socket);
       const isIdleTooLong = isIdle(connection) && sweepCount - connection.idleSince > idleSweeps;
       if (socket.writableLength > 0) {
         connection.idleSince = sweepCount;
@@ -151,6 +154,9 @@ export function createConnections({
     refused: () => refusedCount,
     watch(server, event) {
       server.on(event, add);
+      // As Node reports its own limits: answer/client-error.ts answers.
+      refuseLate = (socket) =>
+        server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
       server.closeIdleConnections = closeIdleConnections;
     },
     begin(exchange) {
@@ -175,4 +181,22 @@ export function createConnections({
 
 function isIdle({ lastExchange, waitingCount }: Connection): boolean {
   return waitingCount === 0 && (lastExchange === undefined || lastExchange.answer.isComplete);
+}
+
+/**
+ * Returns whether the body of the last request takes too long. The time begins with the first sweep that finds the body
+ * incomplete, so a request without a body has no part in it. A body that is read as a stream is limited by its rate
+ * (body/streamed-uploads.ts). The rest of a body whose request is answered has a time of its own.
+ *
+ * @param requestTimeout the limit in milliseconds unless the operation has its `bodyTimeout`
+ */
+function isBodyLate(connection: Connection, sweep: number, requestTimeout: number): boolean {
+  const { lastExchange: exchange } = connection;
+  if (exchange === undefined || exchange.request.complete || !exchange.hasBody) return false;
+  const { answer, body, choice } = exchange;
+  const incomplete = answer.isComplete ? answer : exchange;
+  if (connection.incomplete !== incomplete) Object.assign(connection, { incomplete, incompleteSince: sweep });
+  const streamTimeout = body.isStreamed || answer.isStreaming ? Number.POSITIVE_INFINITY : requestTimeout;
+  const timeout = answer.isComplete ? requestTimeout : (choice?.operation?.settings.bodyTimeout ?? streamTimeout);
+  return sweep - connection.incompleteSince >= sweepsIn(timeout);
 }

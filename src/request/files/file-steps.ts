@@ -1,20 +1,41 @@
-// The steps of a request for a path outside of BASE_PATH, with PUBLIC_DIR. A hit costs its caller nothing. What is not
-// there counts for RATE_LIMIT, because a scan asks for it.
+// The steps of a request that a file of PUBLIC_DIR may answer. A hit costs its caller nothing. What is not there counts
+// for RATE_LIMIT, because a scan asks for it.
 import { refusal } from '../../base/errors.ts';
+import { FALLBACK, isRoot } from '../../base/group-name.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
+import { fitRoute } from '../../groups/group-routes.ts';
+import type { Group } from '../../groups/operations.ts';
+import type { Groups } from '../../live/load/registry.ts';
 import type { Responder } from '../answer/response.ts';
 import type { Answer } from '../answer/result.ts';
 import type { Exchange, Outcome, Step } from '../exchange.ts';
 import type { ResolvedPath } from '../router.ts';
 import type { FileRequest, PublicFiles } from './public-files.ts';
 
+export interface FileStepParts {
+  readonly files?: PublicFiles | undefined;
+  readonly groups: Pick<Groups, 'find' | 'locate'>;
+  readonly respond: Pick<Responder, 'file'>;
+}
+
+export interface FileSteps {
+  /** Sends the file that the path names. Does nothing when there is none. */
+  readonly serveFile: Step;
+  /** Sends the page of PUBLIC_FALLBACK, or refuses with `404.html`. */
+  readonly refuse: readonly Step[];
+  /**
+   * Under an empty BASE_PATH, sends a file where no group with a name takes the request, and no route of the root group
+   * that begins with a literal.
+   */
+  readonly serveFileAtRoot: Step;
+}
+
+/** @returns undefined without PUBLIC_DIR */
 export function createFileSteps(
-  files: PublicFiles | undefined,
+  { files, groups, respond }: FileStepParts,
   headersOf: ServiceDefinition['fileHeaders'],
-  checkRate: Step,
-  respond: Pick<Responder, 'file'>,
-): readonly Step[] {
-  if (files === undefined) return [];
+): FileSteps | undefined {
+  if (files === undefined) return undefined;
   const send = (exchange: Exchange, answer: Answer | undefined): Outcome => {
     if (answer === undefined) return undefined;
     respond.file(exchange, answer);
@@ -23,12 +44,41 @@ export function createFileSteps(
   const requestOf = ({ verb, resolvedPath, queryText, request: { headers } }: Exchange): FileRequest => ({
     ...{ verb, path: (resolvedPath as ResolvedPath).path, queryText, headers, headersOf },
   });
-  return [
-    (exchange) => send(exchange, files.find(requestOf(exchange))),
-    checkRate,
-    (exchange) => send(exchange, files.findPage(requestOf(exchange))),
-    () => {
-      throw refusal('FILE_NOT_FOUND');
+  const serveFile: Step = (exchange) => send(exchange, files.find(requestOf(exchange)));
+  const servePage: Step = (exchange) => send(exchange, files.findPage(requestOf(exchange)));
+
+  return {
+    serveFile,
+    refuse: [
+      servePage,
+      () => {
+        throw refusal('FILE_NOT_FOUND');
+      },
+    ],
+    serveFileAtRoot(exchange) {
+      const { verb, slugs, groupInUrl, head, resolvedPath } = exchange;
+      // A key may have a handler, which serves every path.
+      if (head.authorization !== undefined) return undefined;
+      const { segments } = (resolvedPath as ResolvedPath).path;
+      const location = groups.locate({ groupInUrl, slugs }, segments, 0) ?? { groupInUrl, slugs };
+      let group: ReturnType<Groups['find']>;
+      try {
+        group = groups.find(location.groupInUrl);
+      } catch {
+        // A group that does not load is the answer of a later step.
+        return undefined;
+      }
+      const isRest = group === undefined || group instanceof Promise || isRoot(group.name) || group.name === FALLBACK;
+      if (group instanceof Promise || !isRest) return undefined;
+      if (group !== undefined && hasLiteralRoute(group, verb, location.slugs)) return undefined;
+      const outcome = serveFile(exchange);
+      if (outcome !== undefined || group !== undefined || groups.find(FALLBACK) !== undefined) return outcome;
+      return files.hasFallback ? servePage(exchange) : undefined;
     },
-  ];
+  };
+}
+
+function hasLiteralRoute({ routes }: Group, verb: string, slugs: readonly string[]): boolean {
+  const literal = routes.filter(({ segments: [first] }) => first === undefined || first.literal !== undefined);
+  return fitRoute(literal, verb, slugs) !== undefined;
 }

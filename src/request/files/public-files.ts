@@ -34,6 +34,8 @@ export interface FileRequest {
 }
 
 export interface PublicFiles {
+  /** Whether there is a page for paths that the front end routes. */
+  readonly hasFallback: boolean;
   /**
    * Returns the answer with the file that a path names, or a redirect to its one address; undefined when there is none.
    *
@@ -172,7 +174,7 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     return { ...NO_LINES, status: 404, contentType: mediaTypeOf(NOT_FOUND_PAGE), body };
   }
 
-  return { find, findPage };
+  return { hasFallback: fallback !== undefined, find, findPage };
 }
 
 /** Returns the first of the names that is the name of a file. */

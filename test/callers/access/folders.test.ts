@@ -86,7 +86,10 @@ describe('groups in folders of a running service', () => {
     assert.equal(await ask('v2/order'), '200 above order');
     const line = await running.logged('file-ignored');
     assert.equal(line.file, 'v2/OrderController.mjs');
-    assert.equal(line.reason, 'V2Controller.mjs serves the URLs of the folder v2: rename one of the two');
+    assert.equal(
+      line.reason,
+      'V2Controller.mjs serves the URLs of the folder v2: move it to v2/Controller.mjs, or rename one of the two',
+    );
     await served(() => rmSync(join(dir, 'V2Controller.mjs')));
     assert.equal(await ask('v2/order'), '200 folder');
   });

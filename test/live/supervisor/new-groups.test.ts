@@ -5,7 +5,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
 import { type Situation, whyNotServe } from '../../../src/live/supervisor/may-serve.ts';
 import { createNewGroups } from '../../../src/live/supervisor/new-groups.ts';
-import type { WorkerHandle, WorkerState } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import type { WorkerState } from '../../../src/live/supervisor/workers/worker-events.ts';
+import type { WorkerHandle } from '../../../src/live/supervisor/workers/worker-handle.ts';
 
 const LOAD: GroupLoad = { group: 'New', file: 'NewController.js', ok: true };
 

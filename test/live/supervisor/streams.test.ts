@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
 import { it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { startService } from '../../support/cluster-server.ts';
 import { followEvents } from '../../support/event-source.ts';
 import { createFolder, write } from '../../support/folder.ts';
@@ -82,3 +84,35 @@ it('a roll keeps a stream complete, moves event streams to the new code, and dis
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((later) => setTimeout(later, 5));
 }
+
+it('a roll waits for an upload that makes progress, as for a stream', async (test) => {
+  const controller = (code: string) => `export default class {
+    static operations = { created: { body: 'stream', timeout: 600_000 } };
+    index() { return { code: '${code}' }; }
+    async created(data) { let size = 0; for await (const piece of data) size += piece.length; return { code: '${code}', size }; }
+  }`;
+  const files = { 'UpController.mjs': controller('old') };
+  const service = await startService(test, {
+    files,
+    env: { WORKERS: '1', REQUEST_TIMEOUT: '1s', HEADERS_TIMEOUT: '1s' },
+  });
+  const url = `http://127.0.0.1:${service.port}/api/up`;
+  const body = new PassThrough();
+  body.write('x');
+  const upload = fetch(url, {
+    method: 'POST',
+    body: Readable.toWeb(body) as ReadableStream,
+    duplex: 'half',
+  } as RequestInit);
+  await service.logged('generation-serving');
+  write(service.dir, 'UpController.mjs', controller('new'));
+  await service.logged('generation-serving', ({ generation }) => generation === 2);
+  // Longer than REQUEST_TIMEOUT, and than the time after which idle connections of the old worker end.
+  let size = 1;
+  for (const deadline = Date.now() + 4000; Date.now() < deadline; size += 2048) {
+    body.write('y'.repeat(2048));
+    await sleep(100);
+  }
+  body.end();
+  assert.deepEqual(await (await upload).json(), { code: 'old', size });
+});

@@ -12,14 +12,17 @@ test('describeEnd and describeBlock give the causes of an end', () => {
   const end = (signalCode: string) => describeEnd({ exitCode: null, signalCode }, heap);
   assert.equal(describeEnd({ exitCode: 3, signalCode: null }, heap), 'it ended the process with exit code 3');
   assert.match(end('SIGKILL'), /^it was ended by SIGKILL, .* mostly the kernel sends it, for want of memory$/);
-  assert.match(end('SIGABRT'), /^it was ended by SIGABRT, as V8 does .*; 143 of 150 MiB of heap were used/);
+  assert.match(
+    end('SIGABRT'),
+    /^it was ended by SIGABRT, as V8 does .*; at its last note, 143 of 150 MiB of heap were used/,
+  );
   assert.match(end('SIGSEGV'), /, a crash of native code$/);
   assert.equal(end('SIGUSR2'), 'it was ended by SIGUSR2');
   assert.equal(describeBlock(5), 'its event loop did not turn for 5 s');
   assert.equal(describeBlock(5, { used: 80 * MIB, limit: 150 * MIB }), 'its event loop did not turn for 5 s');
   assert.match(
     describeBlock(5, heap),
-    /^its event loop did not turn for 5 s, because its heap was full; 143 of 150 MiB/,
+    /^its event loop did not turn for 5 s, because its heap was full; at its last note, 143 of 150 MiB/,
   );
 });
 
@@ -106,7 +109,7 @@ describe('the line of the end of a worker', () => {
   test('says that the heap was full, and of which operation', async (t) => {
     const line = await died(t, 'GET', '/grow', { NODE_OPTIONS: '--max-old-space-size=60' });
     assert.match(String(line.reason), /heap/);
-    assert.match(String(line.reason), /\d+ of \d+ MiB of heap were used/);
+    assert.match(String(line.reason), /\d+ of 60 MiB of heap were used/, 'the limit at which V8 ends the worker');
     assert.equal(line.last_request, 'GET /api/order/grow');
   });
 });

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
-import { type WorkerEvents, WorkerProcess } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import type { WorkerEvents } from '../../../src/live/supervisor/workers/worker-events.ts';
+import { WorkerProcess } from '../../../src/live/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../../src/live/worker/messages.ts';
 
 const KILLED = describeEnd({ exitCode: null, signalCode: 'SIGKILL' });

@@ -1,5 +1,6 @@
 // A connection to PostgreSQL that fails before there is a database.
 import assert from 'node:assert/strict';
+import dns from 'node:dns';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -35,6 +36,14 @@ it('openConnection fails after its timeout when the server accepts the connectio
   const [target] = address.hosts;
   const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
   await assert.rejects(openConnection(options), /^Error: 127\.0\.0\.1:\d+ has not answered in time$/);
+});
+
+it('openConnection blames the name server, and not the database, when the name is not resolved in time', async (test) => {
+  test.mock.method(dns, 'lookup', () => {});
+  const address = addressOf('postgres://user@db.test:5432/database');
+  const [target] = address.hosts;
+  const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
+  await assert.rejects(openConnection(options), /^Error: db\.test:5432: no name server has answered in time$/);
 });
 
 it("openConnection adds the server's own message to the refusal of a user", { skip: noPostgres }, async (test) => {

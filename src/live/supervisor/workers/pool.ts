@@ -5,7 +5,8 @@
 import cluster from 'node:cluster';
 import { noteEnvironment, openNote } from '../../../base/worker-note.ts';
 import { entryPath } from '../../../own-files.ts';
-import { type WorkerEvents, type WorkerHandle, WorkerProcess } from './worker-handle.ts';
+import type { WorkerEvents } from './worker-events.ts';
+import { type WorkerHandle, WorkerProcess } from './worker-handle.ts';
 
 export interface Pool {
   /** Takes a worker of the reserve, if possible one that has booted, or else forks one. @throws Error of the system */

@@ -27,7 +27,7 @@ const MEGABYTE = 1024 * 1024;
 
 function describeHeap({ used, limit }: Heap): string {
   const [usedMegabytes, limitMegabytes] = [used, limit].map((bytes) => Math.round(bytes / MEGABYTE));
-  return `${usedMegabytes} of ${limitMegabytes} MiB of heap were used (--max-old-space-size)`;
+  return `at its last note, ${usedMegabytes} of ${limitMegabytes} MiB of heap were used (--max-old-space-size)`;
 }
 
 const SIGNAL_CAUSES: Readonly<Record<string, string>> = {

@@ -3,18 +3,16 @@
 // group is given up without a kill.
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
+import { asksForInspector, type InspectorAddress } from '../../../base/inspector.ts';
 import type { BoundSocket } from '../../../base/node-internals.ts';
-import type { Heap, LastRequest, WorkerNote } from '../../../base/worker-note.ts';
-import type { Spending } from '../../../callers/rates/rate-limiter.ts';
+import type { Heap, WorkerNote } from '../../../base/worker-note.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
 import { parseFileName } from '../../load/naming.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { describeBlock, describeEnd } from './worker-end.ts';
+import type { ListenOutcome, WorkerEvents, WorkerState } from './worker-events.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
-
-/** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
-export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 export interface FileSelection {
   /** The file names of the controllers in the folder. */
@@ -32,41 +30,6 @@ export type LoadOutcome =
    */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
-export type ListenOutcome = 'listening' | { readonly code: string };
-
-export interface Death {
-  readonly reason: string;
-  /**
-   * The state of the worker before its end. A worker that closed its channel while it served, and then ended before
-   * `disconnected` was called, counts as `serving`.
-   */
-  readonly lastState: WorkerState;
-  /** Controller files that the worker was importing while it served, one for each new group. */
-  readonly importing: readonly string[];
-  /** The last operation that the worker began; undefined when it began none, or with LAST_REQUEST=off. */
-  readonly lastRequest?: LastRequest | undefined;
-}
-
-export interface WorkerEvents {
-  /** The worker closed its channel without an order. So the worker drains, and another one must replace it. */
-  disconnected(worker: WorkerHandle): void;
-  /** The worker ended without an order, ended with an error while it drained, or was killed. */
-  died(worker: WorkerHandle, death: Death): void;
-  /** The worker is gone, for any reason. This event comes last. */
-  gone(worker: WorkerHandle): void;
-  /** Something was thrown in the worker outside any request. */
-  faulty(worker: WorkerHandle): void;
-  /** A request of the worker names a group whose file came after the load. */
-  requested(worker: WorkerHandle, group: string): void;
-  /** The worker imported a new group while it served, or failed to import it. */
-  importReported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** A call of an API operation made the worker import these files. */
-  importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
-  /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
-  spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
-  metrics?(worker: WorkerHandle, metrics: unknown): void;
-}
-
 /** A reason can depend on the heap, which is known at the end of the worker. */
 type KillReason = string | ((heap: Heap | undefined) => string);
 
@@ -80,6 +43,8 @@ export class WorkerProcess {
   /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
   generation = 0;
   isFaulty = false;
+  /** Whether a breakpoint may stop the worker, so that no time limit counts. */
+  isInspected = asksForInspector();
   /** The file name of the controller that the worker is importing. */
   loadingFile: string | undefined;
   readonly #worker: Worker;
@@ -98,6 +63,7 @@ export class WorkerProcess {
   #endEvents = 0;
   #pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
   #pendingListen: ((outcome: ListenOutcome) => void) | undefined;
+  #pendingInspect: ((url?: string) => void) | undefined;
   readonly #pendingImports = new Map<string, (load?: GroupLoad) => void>();
   /** Kills the worker when the time limit of its order (`load`, `listen`, `drain`, `quit`) is over. */
   #limitTimer: NodeJS.Timeout | undefined;
@@ -150,6 +116,15 @@ export class WorkerProcess {
     });
   }
 
+  /** Resolves when the worker has closed its inspector and opened it at `address`. @returns the URL of the inspector */
+  inspect(address?: InspectorAddress): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      this.#pendingInspect = resolve;
+      if (this.state === 'gone') return this.#resolvePending();
+      this.send({ kind: 'inspect', address });
+    });
+  }
+
   /**
    * Resolves when the worker has imported the group or has failed to import it; with undefined when there is no such
    * file, when the worker has taken longer than `limit` milliseconds, and when it is gone.
@@ -162,7 +137,8 @@ export class WorkerProcess {
         this.#pendingImports.delete(group);
         resolve(load);
       };
-      const timer = setTimeout(done, limit);
+      const giveUp = () => (this.isInspected ? timer.refresh() : done());
+      const timer = setTimeout(giveUp, limit);
       this.#pendingImports.set(group, done);
       this.send({ kind: 'import', group });
     });
@@ -211,7 +187,7 @@ export class WorkerProcess {
     if (this.state === 'gone' || !this.#worker.isConnected()) return;
     const isLoading = this.state === 'booting' || this.state === 'loading';
     const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
-    if (this.#unansweredPings >= max) this.kill((heap) => describeBlock(max, heap));
+    if (this.#unansweredPings >= max && !this.isInspected) this.kill((heap) => describeBlock(max, heap));
     this.#unansweredPings++;
     this.send({ kind: 'ping' });
   }
@@ -225,7 +201,10 @@ export class WorkerProcess {
   #killAfter(limit: number, failure: string): void {
     this.#stepBegan = performance.now();
     clearTimeout(this.#limitTimer);
-    this.#limitTimer = setTimeout(() => this.kill(`${failure} within ${limit / 1000} s`), limit);
+    this.#limitTimer = setTimeout(() => {
+      if (this.isInspected && this.#endOrder === undefined) this.#killAfter(limit, failure);
+      else this.kill(`${failure} within ${limit / 1000} s`);
+    }, limit);
   }
 
   // Reports of the worker.
@@ -238,6 +217,7 @@ export class WorkerProcess {
       case 'booted':
         if (this.state !== 'booting') return;
         this.state = 'standby';
+        this.isInspected = message.isInspected === true;
         clearTimeout(this.#limitTimer);
         if (this.#pendingLoad !== undefined) this.#startLoading(this.#pendingLoad.selection);
         return;
@@ -278,6 +258,12 @@ export class WorkerProcess {
         if (this.isFaulty) return;
         this.isFaulty = true;
         return this.#events.faulty(this);
+      case 'pong':
+        this.isInspected = message.isInspected === true;
+        return;
+      case 'inspected':
+        this.isInspected = message.url !== undefined;
+        return this.#pendingInspect?.(message.url);
       case 'metrics':
         return this.#events.metrics?.(this, message.metrics);
       case 'spent':
@@ -339,6 +325,7 @@ export class WorkerProcess {
   #resolvePending(): void {
     this.#pendingLoad?.resolve({ kind: 'ended', file: this.loadingFile, reason: this.#endReason });
     this.#pendingListen?.({ code: this.#endReason });
+    this.#pendingInspect?.();
     for (const resolve of [...this.#pendingImports.values()]) resolve();
   }
 }

@@ -1,0 +1,95 @@
+// Makes the filter of an operation's results: what its result types declare is sent, and no more. A result with the
+// schema of a library is replaced by the output of this schema.
+import type { OperationContract, ResultContract, Schema } from '../contract.ts';
+import { type StandardSchema, type Validated, validate } from './library.ts';
+import type { CompileCopy, Copy } from './result-copy.ts';
+
+/**
+ * Copies an object or a list of a result, or the data of an event, without undeclared fields. The copy is a promise
+ * when the schema of a library is asynchronous.
+ *
+ * @param status the status of a `Reply`; undefined for another result
+ * @throws the error of a getter, of `toJSON` or of a library; TypeError for a result that does not fit its schema
+ */
+export type ResultFilter = (value: unknown, body: 'json' | 'events', status: number | undefined) => unknown;
+
+/**
+ * @param library the schema of the first result, which replaces its type
+ * @returns undefined when every result may have any fields
+ */
+export function createResultFilter(
+  { results }: OperationContract,
+  compile: CompileCopy,
+  library: StandardSchema | undefined,
+): ResultFilter | undefined {
+  const [first] = results as [ResultContract, ...ResultContract[]];
+  const copyOf = (chosen: readonly ResultContract[]): Copy | undefined =>
+    library !== undefined && chosen.includes(first)
+      ? (value) => outputOf(library, value)
+      : compile(chosen.flatMap(schemasOf));
+  const keyOf = (body: string, status: number) => `${body} ${status}`;
+  const copies = new Map(
+    results.map(({ body, status }): [string, Copy | undefined] => [
+      keyOf(body, status),
+      copyOf(results.filter((result) => result.body === body && result.status === status)),
+    ]),
+  );
+  // A guard can answer what the operation does not declare. Then the fields of all results are declared.
+  const copyOfAny = copyOf(results);
+  if (copyOfAny === undefined && [...copies.values()].every((copy) => copy === undefined)) return undefined;
+  const plainCopy = copies.get(keyOf('json', first.status));
+  return (value, body, status) => {
+    if (status === undefined && body === 'json' && plainCopy !== undefined) return plainCopy(value, '');
+    const key = keyOf(body, status ?? first.status);
+    const copy = copies.has(key) ? copies.get(key) : copyOfAny;
+    return copy === undefined ? value : copy(value, '');
+  };
+}
+
+/** A result whose type is `unknown` has the schema `{}`. One that is only undefined has none, so it has no fields. */
+function schemasOf({ body, returnedSchema, mayBeAbsent }: ResultContract): Schema[] {
+  if (returnedSchema !== undefined) return [returnedSchema];
+  return body === 'events' || (body === 'json' && mayBeAbsent === undefined) ? [{}] : [];
+}
+
+/** Validates a value, and then its JSON form, because the schema may declare a `Date` as its text. */
+function outputOf(schema: StandardSchema, value: unknown, isJson = false): unknown {
+  const { toJSON } = Object(value) as { toJSON?: unknown };
+  const shown = typeof toJSON === 'function' && !(value instanceof Date) ? toJSON.call(value, '') : value;
+  const outcome = validate(schema, shown, 'body');
+  return outcome instanceof Promise ? outcome.then(take) : take(outcome);
+
+  function take(validated: Validated): unknown {
+    if ('value' in validated) return validated.value;
+    if (!isJson) return outputOf(schema, JSON.parse(JSON.stringify(shown) ?? 'null'), true);
+    const [{ pointer, message } = { pointer: '', message: '' }] = validated.problems;
+    throw new TypeError(`the result does not fit its schema: ${pointer} ${message}`.trimEnd());
+  }
+}
+
+/** Returns a filter that drops nothing, and reports once each field that `filter` would drop. */
+export function createReporter(filter: ResultFilter, report: (fields: readonly string[]) => void): ResultFilter {
+  const reported = new Set<string>();
+  return (value, body, status) => {
+    try {
+      const shown: unknown = JSON.parse(JSON.stringify(value) ?? 'null');
+      const fields = listDropped(shown, filter(shown, body, status)).filter((field) => !reported.has(field));
+      for (const field of fields) reported.add(field);
+      if (fields.length > 0) report(fields);
+    } catch {
+      // The result cannot be encoded as JSON, which the code that sends the answer reports.
+    }
+    return value;
+  };
+}
+
+/** Lists the places of the fields that a filter drops from a JSON value, with `*` for the index of a list. */
+function listDropped(value: unknown, copy: unknown, place = ''): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const names = Object.entries(value).flatMap(([name, inner]) => {
+    const pointer = `${place}/${Array.isArray(value) ? '*' : name}`;
+    if (typeof copy !== 'object' || copy === null || !Object.hasOwn(copy, name)) return [pointer];
+    return listDropped(inner, (copy as Record<string, unknown>)[name], pointer);
+  });
+  return [...new Set(names)];
+}

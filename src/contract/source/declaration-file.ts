@@ -1,0 +1,109 @@
+// Finds the file with the types of a package of the workspace. It is linked into `node_modules`, so its files are own
+// files. Node runs its built JavaScript, and TypeScript reads the declarations that the `types` condition names.
+import { readFileSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
+import { isObject } from '../../base/values.ts';
+
+const CONDITIONS: ReadonlySet<string> = new Set(['types', 'import', 'node', 'module-sync', 'default']);
+
+/**
+ * @param specifier a name of a package, or a name that begins with `#`
+ * @param runningFile the file that Node runs; undefined when Node finds none
+ * @param watch called with each package.json that decides
+ * @returns undefined when there is no file of declarations
+ */
+export function findDeclarationFile(
+  importer: string,
+  specifier: string,
+  runningFile: string | undefined,
+  watch: (path: string) => void,
+): string | undefined {
+  const declared = declaredFile(importer, specifier, watch);
+  if (declared !== undefined) return declared;
+  const besides = runningFile?.replace(/\.([mc]?)js$/, '.d.$1ts');
+  return besides !== runningFile && isFile(besides) ? besides : undefined;
+}
+
+function declaredFile(importer: string, specifier: string, watch: (path: string) => void): string | undefined {
+  const [name = ''] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
+  const isImport = specifier.startsWith('#');
+  const subpath = isImport ? specifier : `.${specifier.slice(name.length)}`;
+  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
+    const own = readManifest(folder, watch);
+    if (isImport && own === undefined) continue;
+    const isOwn = isImport || own?.name === name;
+    const home = isOwn ? folder : join(folder, 'node_modules', name);
+    const manifest = isOwn ? own : readManifest(home, watch);
+    if (manifest === undefined) continue;
+    const table = isImport ? manifest.imports : manifest.exports;
+    const fallback = subpath === '.' ? (manifest.types ?? manifest.typings) : undefined;
+    const target = table === undefined ? fallback : targetOf(table, subpath);
+    const path = typeof target === 'string' ? join(home, target) : undefined;
+    return isFile(path) && /\.[mc]?ts$/.test(path) ? realpathSync.native(path) : undefined;
+  }
+  return undefined;
+}
+
+function targetOf(table: unknown, subpath: string): string | undefined {
+  if (!isObject(table) || Array.isArray(table)) return subpath === '.' ? firstTarget(table) : undefined;
+  const keys = Object.keys(table);
+  // `{ "types": …, "default": … }` holds the conditions of `.`.
+  if (!keys.some((key) => /^[.#]/.test(key))) return subpath === '.' ? firstTarget(table) : undefined;
+  if (Object.hasOwn(table, subpath)) return firstTarget(table[subpath]);
+  for (const key of keys) {
+    const [start = '', end, ...more] = key.split('*');
+    if (end === undefined || more.length > 0 || !subpath.startsWith(start) || !subpath.endsWith(end)) continue;
+    const part = subpath.slice(start.length, subpath.length - end.length);
+    return part === '' ? undefined : firstTarget(table[key])?.replaceAll('*', part);
+  }
+  return undefined;
+}
+
+/** Follows the conditions in their order, as Node does. */
+function firstTarget(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return value.map(firstTarget).find((target) => target !== undefined);
+  if (!isObject(value)) return undefined;
+  for (const [condition, inner] of Object.entries(value)) {
+    const target = CONDITIONS.has(condition) ? firstTarget(inner) : undefined;
+    if (target !== undefined) return target;
+  }
+  return undefined;
+}
+
+interface Manifest {
+  readonly name?: unknown;
+  readonly imports?: unknown;
+  readonly exports?: unknown;
+  readonly types?: unknown;
+  readonly typings?: unknown;
+}
+
+function readManifest(folder: string, watch: (path: string) => void): Manifest | undefined {
+  const path = join(folder, 'package.json');
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    watch(path);
+    return isObject(manifest) ? manifest : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isFile = (path: string | undefined): path is string =>
+  path !== undefined && statOf(path)?.isDirectory() === false;
+
+/** Whether the nearest tsconfig.json has a path for the specifier. Only the text of an error depends on it. */
+export function isTsconfigPath(importer: string, specifier: string): boolean {
+  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
+    const path = join(folder, 'tsconfig.json');
+    if (!isFile(path)) continue;
+    const paths = /"paths"\s*:\s*\{([^}]*)/.exec(readFileSync(path, 'utf8'))?.[1] ?? '';
+    return Array.from(paths.matchAll(/"([^"]+)"\s*:/g)).some(([, pattern = '']) => {
+      const [start = '', end] = pattern.split('*');
+      return end === undefined ? pattern === specifier : specifier.startsWith(start) && specifier.endsWith(end);
+    });
+  }
+  return false;
+}

@@ -1,0 +1,55 @@
+// The errors of names whose types are not read. Each one says what to write instead, by the cause.
+import { isTsconfigPath } from '../source/declaration-file.ts';
+import { ASK, WRITE_OUT } from '../source/source-error.ts';
+import type { FoundType } from './look-up.ts';
+import type { Fail } from './shape.ts';
+
+type PackageType = Extract<FoundType, { readonly packageName: string }>;
+
+/** Packages whose types come from values for which another package makes schemas. */
+const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
+  [
+    /^drizzle-orm(?:\/|$)/,
+    `export const NewRow = createInsertSchema(table), of drizzle-zod, and write z.infer<typeof NewRow>; or ${ASK}`,
+  ],
+  [
+    /^(?:zod|valibot|arktype|effect|yup|(?:@sinclair\/)?typebox)(?:\/|$)/,
+    'infer the type from a schema that is exported, such as z.infer<typeof NewUser>',
+  ],
+  [/^(?:express|fastify|koa|hono)(?:\/|$)/, 'write data: T, params: ControllerParams'],
+];
+
+/** @param importer the file that has the name */
+export function failForPackage(
+  name: string,
+  { packageName, isInstalled }: PackageType,
+  importer: string,
+  fail: Fail,
+): never {
+  const isMissing = !isInstalled && packageName.startsWith('#');
+  if (isMissing)
+    fail(`${name} comes from ${packageName}, which the imports of package.json do not have`, 'write it there');
+  if (!isInstalled && isTsconfigPath(importer, packageName))
+    fail(
+      `${name} comes from ${packageName}, a path of tsconfig.json, which Node does not follow`,
+      "write a name such as #lib/* into the imports of package.json, and import '#lib/…'",
+    );
+  const cure = SCHEMA_MAKERS.find(([packages]) => packages.test(packageName))?.[1];
+  return fail(`${name} comes from a package, whose types are not read`, cure ?? WRITE_OUT);
+}
+
+/** @param isGlobal whether the file does not import the name */
+export function failForMissing(name: string, isGlobal: boolean, fail: Fail): never {
+  const message = `there is no type ${name} here`;
+  if (name.includes('.')) return fail(`${message}, and namespaces are not read`, WRITE_OUT);
+  return isGlobal
+    ? fail(message, `global declarations are not read: export the type, and import it by name; or ${ASK}`)
+    : fail(message);
+}
+
+/** Returns the advice for `typeof users.$inferInsert`, the type of a table of Drizzle, and for other values. */
+export function tableCure(name: string): string {
+  const [, table, kind] = /^(.+)\.\$infer(Insert|Select)$/.exec(name) ?? [];
+  if (table === undefined) return WRITE_OUT;
+  return `export const NewRow = create${kind}Schema(${table}), of drizzle-zod, and write z.infer<typeof NewRow>; or ${ASK}`;
+}

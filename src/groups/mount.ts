@@ -1,0 +1,99 @@
+// Makes a group of a mount: one operation for all methods and all paths, whose method calls the handler. No type of the
+// handler is read, so its contract says that nothing is checked.
+import { isMount, type Mount, type WebHandler } from '../api/controller/mount.ts';
+import { FALLBACK } from '../base/group-name.ts';
+import { LoadRefusal } from '../base/load-refusal.ts';
+import { ANY_VERB } from '../base/route-name.ts';
+import { isObject, isPlainFunction, isThenable } from '../base/values.ts';
+import { factsOf, type OperationContract } from '../contract/contract.ts';
+import { isMountSetting, readMountSettings } from './operation-settings.ts';
+import type { Group, Operation, OperationMethod } from './operations.ts';
+
+/** The part of an operation that only a mount has. */
+export interface MountFacts {
+  readonly kind: Mount['kind'];
+  /** Whether the handler answers OPTIONS, sets the CORS headers, and checks the origin of pages. */
+  readonly ownsCors: boolean;
+  /** Whether a Node handler gets its URL without the path of the group. */
+  readonly strips: boolean;
+}
+
+/** The name of the only operation of a mount. It also answers the bare path of the group. */
+const NAME = `${ANY_VERB} {path*}`;
+const ROUTES = [
+  { name: NAME, verb: ANY_VERB, segments: [], takesRest: false },
+  {
+    ...{ name: NAME, verb: ANY_VERB, takesRest: true },
+    segments: [{ literal: undefined, name: 'path', isRest: true, suffix: '' }],
+  },
+] as const;
+/** Why nothing checks the data of a mount. */
+export const A_HANDLER = 'a handler of its own';
+const GUARDS = /^_?(?:before|around|after)$/;
+
+/**
+ * @param at the file of the group
+ * @param moduleExports the exports of the file, none of which may look like a protection, which would have no effect
+ * @returns undefined when `exported` is no mount
+ * @throws Error with a message of one line
+ */
+export function createMountGroup(
+  name: string,
+  exported: unknown,
+  at: string,
+  moduleExports: Readonly<Record<string, unknown>> = {},
+): Group | undefined {
+  if (!isMount(exported)) return undefined;
+  const stray = Object.keys(moduleExports).find(
+    (key) => isMountSetting(key) || key === 'operations' || GUARDS.test(key),
+  );
+  if (stray !== undefined)
+    throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
+  const { kind, handler } = exported;
+  const defaultCors = name === FALLBACK ? 'own' : 'service';
+  const { cors = defaultCors, strip = false, ...own } = readMountSettings(exported.settings, kind);
+  const contract: OperationContract = {
+    ...{ name: NAME, summary: own.summary ?? A_HANDLER, isDeprecated: false, dataIsOptional: true, at },
+    ...{ uncheckedReason: A_HANDLER, results: [{ status: 200, body: 'bytes' }] },
+  };
+  const operation: Operation = {
+    ...{ name: NAME, verb: ANY_VERB, controller: exported, method: methodOf(kind, handler), depth: 0 },
+    ...{
+      guards: undefined,
+      check: undefined,
+      filter: undefined,
+      unfilteredReason: undefined,
+      facts: factsOf(contract),
+    },
+    settings: Object.freeze({ ...own, body: 'stream' as const }),
+    mount: { kind, ownsCors: cors === 'own', strips: strip && name !== FALLBACK },
+  };
+  return {
+    ...{ name, controller: exported, routes: ROUTES, strictRoutes: ROUTES, unexposed: [] },
+    operations: new Map([[NAME, operation]]),
+    contract: { group: name, operations: new Map([[NAME, contract]]), defs: {} },
+  };
+}
+
+/** The method of a Node handler is the handler itself, which operation-call.ts calls with Node's own objects. */
+function methodOf(kind: Mount['kind'], handler: unknown): OperationMethod {
+  const isFunction = isPlainFunction(handler);
+  if (!isFunction && (kind === 'node' || !isObject(handler) || !isPlainFunction(handler.fetch)))
+    throw new LoadRefusal(
+      'INVALID_EXPORT',
+      'mount takes a function (request) => Response, or an object with fetch; mount.node takes (request, response) => …',
+    );
+  if (kind === 'node') return handler as OperationMethod;
+  return (_data, params) => {
+    const result: unknown = isFunction
+      ? (handler as WebHandler)(params.toRequest(), params)
+      : (handler as { fetch: WebHandler }).fetch(params.toRequest(), params);
+    return isThenable(result) ? Promise.resolve(result).then(expectResponse) : expectResponse(result);
+  };
+}
+
+/** Recognises a Response by its tag. `instanceof Response` would fail for the class of a library. */
+function expectResponse(result: unknown): unknown {
+  if (Object.prototype.toString.call(result) === '[object Response]') return result;
+  throw new TypeError(`the handler of the mount returned ${typeof result} and no Response`);
+}

@@ -1,0 +1,44 @@
+// The states, the events and the end of a worker, as the supervisor learns of them.
+import type { LastRequest } from '../../../base/worker-note.ts';
+import type { Spending } from '../../../callers/rates/rate-limiter.ts';
+import type { GroupLoad } from '../../load/group-load.ts';
+import type { LoadedFile } from '../../load/module-loader.ts';
+import type { WorkerHandle } from './worker-handle.ts';
+
+/** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
+export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
+
+export type ListenOutcome = 'listening' | { readonly code: string };
+
+export interface Death {
+  readonly reason: string;
+  /**
+   * The state of the worker before its end. A worker that closed its channel while it served, and then ended before
+   * `disconnected` was called, counts as `serving`.
+   */
+  readonly lastState: WorkerState;
+  /** Controller files that the worker was importing while it served, one for each new group. */
+  readonly importing: readonly string[];
+  /** The last operation that the worker began; undefined when it began none, or with LAST_REQUEST=off. */
+  readonly lastRequest?: LastRequest | undefined;
+}
+
+export interface WorkerEvents {
+  /** The worker closed its channel without an order. So the worker drains, and another one must replace it. */
+  disconnected(worker: WorkerHandle): void;
+  /** The worker ended without an order, ended with an error while it drained, or was killed. */
+  died(worker: WorkerHandle, death: Death): void;
+  /** The worker is gone, for any reason. This event comes last. */
+  gone(worker: WorkerHandle): void;
+  /** Something was thrown in the worker outside any request. */
+  faulty(worker: WorkerHandle): void;
+  /** A request of the worker names a group whose file came after the load. */
+  requested(worker: WorkerHandle, group: string): void;
+  /** The worker imported a new group while it served, or failed to import it. */
+  importReported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** A call of an API operation made the worker import these files. */
+  importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
+  /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
+  spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
+  metrics?(worker: WorkerHandle, metrics: unknown): void;
+}

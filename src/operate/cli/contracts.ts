@@ -1,0 +1,158 @@
+// `gatefold contracts` asks the TypeScript of the project for the types that the reader refuses, and writes them into
+// `contracts.gen.ts` beside the controllers. Serving needs that file alone. The controllers are inspected again until
+// no new type is wanted, because a load stops at the first type that it refuses.
+import { mkdtempSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describeFailure, errorCode } from '../../base/failure.ts';
+import { digestOf, MADE_TYPES_FILE, type MadeIndex, placeKey, type Source } from '../../contract/made-types.ts';
+import type { WantedType } from '../../contract/source/source-error.ts';
+import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
+import { brokenFiles, inspectFolder } from './inspection.ts';
+import { printType, Unprintable } from './type-printer.ts';
+import { findLoss, openTypeProject, type TypeProject } from './type-project.ts';
+
+export const command: Command = {
+  name: 'contracts',
+  usage: '[--check]',
+  about:
+    'Write the types that only TypeScript understands, such as Insertable<UserTable>, as plain types beside the controllers',
+  flags: { check: `Write nothing, and exit with 1 when ${MADE_TYPES_FILE} is out of date` },
+  reads: ['controllersDir', 'dataDir'],
+  run,
+};
+
+interface MadeType {
+  readonly name: string;
+  readonly helpers: readonly string[];
+  /** The declarations of the type and its helpers. */
+  readonly text: string;
+  readonly sources: readonly Source[];
+}
+
+async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
+  const folder = realpathSync.native(settings.controllersDir);
+  const file = join(folder, MADE_TYPES_FILE);
+  const made = new Map<string, MadeType>();
+  const refused = new Map<string, string>();
+  const notes: string[] = [];
+  const draftFolder = mkdtempSync(join(tmpdir(), 'gatefold-contracts-'));
+  const draft = join(draftFolder, MADE_TYPES_FILE);
+  let project: TypeProject | undefined;
+  try {
+    for (;;) {
+      writeFileSync(draft, render(made, project));
+      const inspection = await inspectFolder(settings, io, { madeTypes: draft });
+      const isNew = ({ wanted }: { wanted?: WantedType | undefined }) =>
+        wanted !== undefined && wanted.path !== draft && !made.has(keyOf(wanted)) && !refused.has(keyOf(wanted));
+      const wanted = brokenFiles(inspection)
+        .filter(isNew)
+        .map((broken) => broken.wanted as WantedType);
+      if (wanted.length === 0) break;
+      project = openTypeProject(folder, wanted);
+      for (const type of wanted) make(type, project);
+    }
+  } finally {
+    rmSync(draftFolder, { recursive: true, force: true });
+  }
+  const text = render(made, project);
+  const isCurrent = readOrEmpty(file) === text;
+  if (switches.has('check') && !isCurrent)
+    throw new CommandError(`${MADE_TYPES_FILE} is out of date. Run: gatefold contracts`);
+  if (!isCurrent) replace(file, text);
+  const json = {
+    file,
+    changed: !isCurrent,
+    types: [...made.values()].map(({ name }) => name),
+    refused: [...refused.values()],
+  };
+  const count = made.size === 1 ? '1 type' : `${made.size} types`;
+  const answer = isCurrent ? `${MADE_TYPES_FILE} is current: ${count}` : `Wrote ${MADE_TYPES_FILE}: ${count}`;
+  const warnings = [...refused.values(), ...notes];
+  return {
+    json,
+    text: made.size === 0 && isCurrent ? 'No type needs TypeScript' : answer,
+    warnings,
+    exitCode: refused.size === 0 ? 0 : 1,
+  };
+
+  function keyOf(wanted: WantedType): string {
+    return placeKey(folder, wanted.path, wanted);
+  }
+
+  function make(wanted: WantedType, types: TypeProject): void {
+    const key = keyOf(wanted);
+    const node = types.nodeAt(wanted);
+    const place = key.replace(/@.*$/, '');
+    const written = node?.getText().replace(/\s+/g, ' ').slice(0, 80);
+    const loss = node && findLoss(node, types);
+    if (node === undefined || loss !== undefined) {
+      refused.set(
+        key,
+        `${place}: ${written ?? 'the type'} ${node === undefined ? 'is not in the project of TypeScript' : `would lose ${loss}: write the type out, or infer it from the schema`}`,
+      );
+      return;
+    }
+    try {
+      const names = new Set(Array.from(made.values(), ({ name, helpers }) => [name, ...helpers]).flat());
+      const base = node.getText().replace(/\W+/g, '_').replace(/^_|_$/g, '').slice(0, 50) || 'Type';
+      let name = /^\d/.test(base) ? `T${base}` : base;
+      for (let i = 2; names.has(name); i++) name = `${base}${i}`;
+      const printed = printType(types.checker.getTypeAtLocation(node), name, types);
+      const declarations = [...printed.helpers, [name, printed.text] as const];
+      const text = declarations.map(([helper, body]) => `export type ${helper} = ${body};\n`).join('\n');
+      const helpers = [...printed.helpers.keys()];
+      if (helpers.some((helper) => names.has(helper))) throw new Unprintable('two types would have one name');
+      made.set(key, { name, helpers, text, sources: types.sourcesOf(wanted.path) });
+      notes.push(...printed.notes.map((note) => `${place}: ${note}`));
+    } catch (error) {
+      if (!(error instanceof Unprintable)) throw error;
+      refused.set(key, `${place}: ${written}: ${error.message}`);
+    }
+  }
+}
+
+/** Writes the file sorted, so that only what has changed differs. Returns an empty text for no type. */
+function render(made: ReadonlyMap<string, MadeType>, project: TypeProject | undefined): string {
+  if (made.size === 0) return '';
+  const sources = new Map(
+    [...made.values()].flatMap((type) => type.sources).map((source) => [source.join('\n'), source]),
+  );
+  const sorted = [...sources].sort(([a], [b]) => (a < b ? -1 : 1));
+  const indexes = new Map(sorted.map(([key], i) => [key, i]));
+  const entries = [...made]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, { name, sources }]): [string, [string, number[]]] => [
+      key,
+      [name, sources.map((source) => indexes.get(source.join('\n')) as number).sort((a, b) => a - b)],
+    ]);
+  const types = [...made.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ text }) => text);
+  const head = `// Written by \`gatefold contracts\` with TypeScript ${project?.ts.version}. Do not edit it: run the command again.\n`;
+  const text = `${[head, ...types].join('\n')}\n`;
+  const index: MadeIndex = {
+    digest: digestOf(text),
+    entries: Object.fromEntries(entries),
+    sources: sorted.map(([, source]) => source),
+  };
+  return `${text}/*gatefold ${JSON.stringify(index)}*/\n`;
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return '';
+    throw new CommandError(`Cannot read ${path}: ${describeFailure(error)}`);
+  }
+}
+
+/** Replaces the file by a rename, because a service may read it. Removes a file that nothing needs. */
+function replace(path: string, text: string): void {
+  try {
+    if (text === '') return rmSync(path);
+    writeFileSync(`${path}.part~`, text);
+    renameSync(`${path}.part~`, path);
+  } catch (error) {
+    throw new CommandError(`Cannot write ${path}: ${describeFailure(error)}`);
+  }
+}

@@ -1,0 +1,175 @@
+// Prints a type of TypeScript's checker as plain TypeScript that Gatefold's own reader understands: literals, objects,
+// lists and unions, without names but those of types that contain themselves.
+import type ts from 'typescript-5';
+import type { TypeProject } from './type-project.ts';
+
+/** Thrown for a type that no JSON has, or that would lose a check. */
+export class Unprintable extends Error {}
+
+export interface PrintedType {
+  readonly text: string;
+  /** The declarations of the types that contain themselves, by their names. */
+  readonly helpers: ReadonlyMap<string, string>;
+  /** Parts that are not checked, or that clients must leave out. */
+  readonly notes: readonly string[];
+}
+
+const MAX_TYPES = 3000;
+const MAX_NESTING = 100;
+/** Global types that the reader knows, and classes that no JSON has. */
+const READ_CLASSES = /^(?:Date|File|Blob)$/;
+const UNREAD_CLASSES =
+  /^(?:Uint8Array|Buffer|ArrayBuffer|Map|Set|WeakMap|WeakSet|Promise|RegExp|Error|URL|Function|Symbol|ReadableStream|Iterator|Generator|AsyncIterable|Iterable)/;
+
+/** @throws Unprintable */
+export function printType(type: ts.Type, name: string, project: TypeProject): PrintedType {
+  const { ts, checker, isLibrary } = project;
+  const { TypeFlags: F } = ts;
+  const helpers = new Map<string, string>();
+  const notes: string[] = [];
+  /** The structures around the one that is printed. `helper` is set when one contains itself. */
+  const around = new Map<ts.Type, { helper?: string }>();
+  let count = 0;
+  let helperCount = 0;
+
+  function print(target: ts.Type, at: string): string {
+    if (++count > MAX_TYPES) throw new Unprintable(`${at}: it has more than ${MAX_TYPES} types`);
+    const isStructure =
+      (target.flags & (F.Object | F.Union | F.Intersection)) !== 0 && (target.flags & F.Boolean) === 0;
+    if (!isStructure) return printPlain(target, at);
+    const outer = around.get(target);
+    if (outer !== undefined) {
+      outer.helper ??= `Inner${++helperCount}_of_${name}`;
+      return outer.helper;
+    }
+    if (around.size > MAX_NESTING) throw new Unprintable(`${at}: it grows without end`);
+    const state: { helper?: string } = {};
+    around.set(target, state);
+    try {
+      const text = printStructure(target, at);
+      if (state.helper === undefined) return text;
+      helpers.set(state.helper, text);
+      return state.helper;
+    } finally {
+      around.delete(target);
+    }
+  }
+
+  function printPlain(target: ts.Type, at: string): string {
+    const { flags } = target;
+    if ((target as { intrinsicName?: string }).intrinsicName === 'error')
+      throw new Unprintable(`${at} is not resolved: an import fails, or the file has a type error`);
+    if (flags & F.Any) notes.push(`${at} is any, so it is not checked`);
+    if (flags & (F.Any | F.Unknown)) return 'unknown';
+    if (flags & (F.StringLiteral | F.NumberLiteral)) return JSON.stringify((target as ts.LiteralType).value);
+    const WORDS = [
+      [F.BooleanLiteral, checker.typeToString(target)],
+      [F.Boolean, 'boolean'],
+      [F.TemplateLiteral, checker.typeToString(target, undefined, ts.TypeFormatFlags.NoTruncation)],
+      [F.String, 'string'],
+      [F.Number, 'number'],
+      [F.Null, 'null'],
+      [F.Undefined | F.Void, 'undefined'],
+      [F.Never, 'never'],
+      [F.NonPrimitive, 'object'],
+    ] as const;
+    const word = WORDS.find(([flag]) => (flags & flag) !== 0)?.[1];
+    if (word !== undefined && !(flags & F.StringMapping)) return word;
+    const reason = flags & (F.BigIntLike | F.ESSymbolLike) ? 'which JSON has not' : 'which is not understood';
+    throw new Unprintable(`${at} is ${checker.typeToString(target).slice(0, 60)}, ${reason}`);
+  }
+
+  function printStructure(target: ts.Type, at: string): string {
+    if (target.isUnion()) return printUnion(target.types, at);
+    if (target.isIntersection()) {
+      // A brand: `string & { __brand: 'Id' }`.
+      const scalar = target.types.find(({ flags }) => (flags & (F.StringLike | F.NumberLike | F.BooleanLike)) !== 0);
+      if (scalar !== undefined) return print(scalar, at);
+    }
+    if (checker.isTupleType(target)) return printTuple(target as ts.TupleTypeReference, at);
+    if (checker.isArrayType(target))
+      return `Array<${print(checker.getTypeArguments(target as ts.TypeReference)[0] as ts.Type, `${at}[]`)}>`;
+    const declaration = target.symbol?.declarations?.[0];
+    const className = target.symbol?.name ?? '';
+    const isGlobal = declaration !== undefined && /@types[\\/]node|^lib\./.test(fileOf(declaration));
+    if (isGlobal && READ_CLASSES.test(className)) return className;
+    if (isGlobal && UNREAD_CLASSES.test(className))
+      throw new Unprintable(`${at} is a ${className}, which JSON has not`);
+    const props = checker.getPropertiesOfType(target);
+    const names = new Set(props.map((prop) => prop.name));
+    if (names.has('toISOString') && names.has('getTime')) return 'Date';
+    if (target.getCallSignatures().length + target.getConstructSignatures().length > 0)
+      throw new Unprintable(`${at} is a function, which JSON has not`);
+    return printObject(target, props, at);
+  }
+
+  function fileOf(declaration: ts.Declaration): string {
+    const file = declaration.getSourceFile();
+    return isLibrary(file) ? 'lib.' : file.fileName;
+  }
+
+  function printUnion(parts: readonly ts.Type[], at: string): string {
+    const printed = new Set<string>();
+    const failures: Unprintable[] = [];
+    for (const part of parts) {
+      try {
+        printed.add(print(part, at));
+      } catch (error) {
+        if (!(error instanceof Unprintable) || !error.message.endsWith('JSON has not')) throw error;
+        failures.push(error);
+      }
+    }
+    // No request has a part that JSON has not.
+    if (failures[0] !== undefined && [...printed].every((part) => /^(?:undefined|null)$/.test(part))) throw failures[0];
+    notes.push(...failures.map(({ message }) => `${message}: it is left out of its union`));
+    if (printed.has('true') && printed.delete('false')) {
+      printed.delete('true');
+      printed.add('boolean');
+    }
+    return [...printed]
+      .sort()
+      .map((part) => `(${part})`)
+      .join(' | ')
+      .replace(/\(([\w"-]+)\)/g, '$1');
+  }
+
+  function printTuple(target: ts.TupleTypeReference, at: string): string {
+    const flags = target.target.elementFlags;
+    const items = checker.getTypeArguments(target).map((item, i) => {
+      const text = `(${print(item, `${at}[${i}]`)})`;
+      const flag = flags[i] ?? ts.ElementFlags.Required;
+      if (flag & ts.ElementFlags.Rest) return `...Array<${text}>`;
+      return flag & ts.ElementFlags.Variadic ? `...${text}` : `${text}${flag & ts.ElementFlags.Optional ? '?' : ''}`;
+    });
+    return `[${items.join(', ')}]`;
+  }
+
+  function printObject(target: ts.Type, props: readonly ts.Symbol[], at: string): string {
+    const lines: string[] = [];
+    for (const { keyType, type: valueType } of checker.getIndexInfosOfType(target)) {
+      if (!(keyType.flags & F.ESSymbol))
+        lines.push(`[key: ${print(keyType, `${at}[key]`)}]: ${print(valueType, `${at}[key]`)};`);
+    }
+    for (const prop of [...props].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (prop.name.startsWith('__@')) continue;
+      const place = `${at}.${prop.name}`;
+      const isHidden = prop.declarations?.some((declaration) => {
+        const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
+        return (ts.getCombinedModifierFlags(declaration) & hidden) !== 0;
+      });
+      if (isHidden || prop.name.startsWith('__#')) throw new Unprintable(`${place} is private: it is no plain data`);
+      const key = /^[A-Za-z_$][\w$]*$/.test(prop.name) ? prop.name : JSON.stringify(prop.name);
+      const isOptional = (prop.flags & ts.SymbolFlags.Optional) !== 0;
+      try {
+        lines.push(`${key}${isOptional ? '?' : ''}: ${print(checker.getTypeOfSymbol(prop), place)};`);
+      } catch (error) {
+        if (!isOptional || !(error instanceof Unprintable) || !error.message.endsWith('JSON has not')) throw error;
+        notes.push(`${error.message}: clients must leave it out`);
+        lines.push(`${key}?: never;`);
+      }
+    }
+    return lines.length === 0 ? '{}' : `{\n${lines.map((line) => `  ${line.replaceAll('\n', '\n  ')}`).join('\n')}\n}`;
+  }
+
+  return { text: print(type, name), helpers, notes };
+}

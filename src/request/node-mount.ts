@@ -1,0 +1,109 @@
+// Hands a request over to a handler of Node's own types, such as an Express application, and watches the answer that
+// the handler writes. Express replaces the prototypes of both objects, so no method of this project is called on the
+// request, and properties of the response watch the answer.
+import type { NodeHandler } from '../api/controller/mount.ts';
+import { refusal } from '../base/errors.ts';
+import { describeError, idsOf, type Log } from '../base/log.ts';
+import { onBodyBytes, reviveRequest } from '../base/node-internals.ts';
+import { isThenable } from '../base/values.ts';
+import { requestFacts } from './answer/refusals.ts';
+import type { Responder } from './answer/response.ts';
+import { NEVER_A_BODY } from './answer/result.ts';
+import { tooLarge } from './body/body.ts';
+import type { Exchange } from './exchange.ts';
+import { targetOf } from './web-request.ts';
+
+export interface NodeMountParts {
+  readonly log: Log;
+  readonly respond: Responder;
+  readonly bodyLimit: number;
+}
+
+/** The methods that have no effect once the service has answered for a handler that is late. */
+const WRITERS = 'setHeader appendHeader removeHeader flushHeaders addTrailers writeHead write end'.split(' ');
+
+export function handOver(exchange: Exchange, handler: NodeHandler, { log, respond, bodyLimit }: NodeMountParts): void {
+  const { request, response, answer, choice } = exchange;
+  const { settings, mount } = choice.operation;
+  const fail = (error: unknown) => respond.fail(exchange, error);
+  if (response.destroyed) return respond.complete(exchange, 499, 0);
+  reviveRequest(request);
+  onBodyBytes(request, (size) => {
+    const { bodyLimit: limit = bodyLimit } = settings;
+    if (size > limit && !answer.isComplete) fail(tooLarge(limit));
+  });
+  if (answer.isComplete) return;
+  request.url = targetOf(exchange);
+  if (mount?.strips) Object.assign(request, { originalUrl: request.url, url: pathBelow(exchange) });
+  if (exchange.body.expectsContinue) response.writeContinue();
+  const lines = respond.linesOf(exchange);
+  for (let i = 0; i < lines.length; i += 2) response.setHeader(lines[i] as string, lines[i + 1] as string);
+  const bytesOf = watchAnswer(exchange, respond);
+  answer.live = {
+    // The handler learns from Node's own events that its client has left.
+    cancel() {},
+    fail(error) {
+      const { group, operation } = exchange;
+      const reason = describeError(error);
+      // An answer that is whole is still sent.
+      if (response.writableEnded)
+        return log.warn('operation-failed-late', { ...idsOf(exchange), group, operation, ...reason });
+      log.error('stream-failed', { ...requestFacts(exchange), ...reason });
+      respond.complete(exchange, response.statusCode, bytesOf());
+      response.destroy();
+    },
+  };
+  answer.takeBack = () => {
+    for (const name of ['writeHead', 'write', 'end']) Reflect.deleteProperty(response, name);
+    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    response.statusMessage = '';
+    response.shouldKeepAlive = false;
+    const ignoreLateCalls = () => {
+      for (const name of WRITERS) Object.assign(response, { [name]: () => response });
+    };
+    response.once('finish', ignoreLateCalls).once('close', ignoreLateCalls);
+  };
+  const next = (error?: unknown) => fail(error ?? refusal('ROUTE_NOT_FOUND'));
+  const result: unknown = handler(request, response, next);
+  if (isThenable(result)) result.then(undefined, fail);
+}
+
+/** Reports the head and the end of the answer. @returns a function that returns the bytes of the body so far */
+function watchAnswer(exchange: Exchange, respond: Responder): () => number {
+  const { response, verb, answer } = exchange;
+  const { writeHead, write, end } = response;
+  let bytes = 0;
+  const count =
+    (method: typeof write | typeof end) =>
+    (...args: unknown[]) => {
+      const [chunk, encoding] = args;
+      if (typeof chunk === 'string') bytes += Buffer.byteLength(chunk, encoding as BufferEncoding);
+      else if (chunk instanceof Uint8Array) bytes += chunk.length;
+      return Reflect.apply(method, response, args);
+    };
+  Object.assign(response, {
+    // Node itself calls this method of the object for a handler that calls only `write` or `end`.
+    writeHead(...args: unknown[]) {
+      respond.handOverHead(exchange, () => Reflect.apply(writeHead, response, args));
+      return response;
+    },
+    write: count(write),
+    end: count(end),
+  });
+  const bytesOf = () => (verb === 'HEAD' || NEVER_A_BODY.has(response.statusCode) ? 0 : bytes);
+  const done = () => {
+    if (!answer.isComplete) respond.complete(exchange, response.statusCode, bytesOf());
+  };
+  response.on('finish', done).on('close', done);
+  // A write after the end is an error of the handler, which must not end the process.
+  response.on('error', () => {});
+  return bytesOf;
+}
+
+/** Returns the URL without the path of the group. A path may have several slashes between two segments. */
+function pathBelow({ request, resolvedPath, slugs }: Exchange): string {
+  let url = request.url as string;
+  for (let i = (resolvedPath?.path.segments.length ?? 0) - slugs.length; i > 0; i--)
+    url = url.replace(/^\/+[^/?]*/, '');
+  return url.startsWith('/') ? url : `/${url}`;
+}

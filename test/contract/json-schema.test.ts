@@ -1,0 +1,201 @@
+// JSON Schemas of the author, such as those of TypeBox, in `static operations` and behind `Static<typeof S>`: over a real
+// socket. A keyword that no check implements refuses the file.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createCompiler } from '../../src/contract/check/compile.ts';
+import { CheckRun } from '../../src/contract/check/run.ts';
+import { createDefinitionMover } from '../../src/contract/schema/bundle.ts';
+import { readJsonSchema } from '../../src/contract/schema/json-schema.ts';
+import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
+import { type Service, startService } from '../support/service.ts';
+
+const CONTROLLERS = {
+  'UserController.ts': `
+    import type { ControllerParams } from 'gatefold';
+    import type { Static } from '@sinclair/typebox';
+    const Kind = Symbol('TypeBox.Kind');
+    export const NewUser = {
+      [Kind]: 'Object', type: 'object', required: ['name'], additionalProperties: false,
+      properties: { name: { [Kind]: 'String', type: 'string', minLength: 1 }, age: { type: 'integer' } },
+    } as const;
+    export const Page = { type: 'object', properties: { page: { type: 'integer', minimum: 1 } } } as const;
+    const Id = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
+    export default class UserController {
+      static operations = {
+        created: { body: NewUser }, index: { query: Page }, 'GET id/{id}': { path: Id },
+        red: { body: NewUser, query: Page }, deleted: { query: Page, body: Page },
+      };
+      created(data: unknown) { return { data }; }
+      index(data: unknown, params: ControllerParams) { return { data, query: params.query }; }
+      'GET id/{id}'(_: unknown, params: ControllerParams) { return { path: params.path }; }
+      red(data: unknown, params: ControllerParams) { return { data, query: params.query }; }
+      deleted(data: unknown) { return { data }; }
+      patch(data: Static<typeof NewUser>, params: ControllerParams<{ query: Static<typeof Page> }>) { return { data, query: params.query }; }
+    }`,
+};
+
+let service: Service;
+before(async () => {
+  service = await startService({ controllers: CONTROLLERS });
+});
+after(() => service.close());
+
+type Answer = { errors?: { pointer: string; code: string }[] };
+
+async function send(method: string, path: string, body?: unknown): Promise<[status: number, body: Answer]> {
+  const init =
+    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  const response = await fetch(`${service.url}/api/${path}`, { method, ...init });
+  return [response.status, (await response.json()) as Answer];
+}
+
+describe('a JSON Schema checks the data, the query and the path of', () => {
+  const rows: [method: string, path: string, body: unknown, status: number, expected: unknown][] = [
+    ['POST', 'user', { name: 'a' }, 200, { data: { name: 'a' } }],
+    ['POST', 'user', { name: '' }, 422, '/name minLength'],
+    ['POST', 'user', { name: 'a', age: '7' }, 422, '/age type'],
+    ['POST', 'user', { name: 'a', more: 1 }, 422, '/more not'],
+    ['GET', 'user?page=2', undefined, 200, { data: { page: 2 }, query: { page: 2 } }],
+    ['GET', 'user?page=0', undefined, 422, '/page minimum'],
+    ['GET', 'user?page=2&x=1', undefined, 200, { data: { page: 2 }, query: { page: 2 } }],
+    ['GET', 'user?page=x', undefined, 422, '/page type'],
+    ['GET', 'user/id/7', undefined, 200, { path: { id: 7 } }],
+    ['GET', 'user/id/x', undefined, 422, '/id type'],
+    ['PUT', 'user?page=2', { name: 'a' }, 200, { data: { name: 'a' }, query: { page: 2 } }],
+    ['PUT', 'user?page=0', { name: 'a' }, 422, '/page minimum'],
+    ['PUT', 'user?page=2', {}, 422, '/name required'],
+    ['DELETE', 'user?page=2', undefined, 200, { data: { page: 2 } }],
+    ['DELETE', 'user?page=2', { page: 3 }, 200, { data: { page: 3 } }],
+    ['DELETE', 'user?page=2', { page: 0 }, 422, '/page minimum'],
+    ['PATCH', 'user?page=2', { name: 'a' }, 200, { data: { name: 'a' }, query: { page: 2 } }],
+    ['PATCH', 'user?page=0', { name: '' }, 422, '/page minimum'],
+    ['PATCH', 'user', { name: 'a', more: 1 }, 422, '/more not'],
+  ];
+  for (const [method, path, body, status, expected] of rows)
+    test(`${method} ${path} ${JSON.stringify(body)}`, async () => {
+      const [actual, answer] = await send(method, path, body);
+      const [mistake] = answer.errors ?? [];
+      assert.deepEqual([actual, mistake ? `${mistake.pointer} ${mistake.code}` : answer], [status, expected]);
+    });
+});
+
+/** Compiles a schema as a controller does, and checks a value. */
+function check(schema: unknown, value: unknown): 'fits' | 'does not fit' {
+  const writer = createSchemaWriter();
+  const moved = createDefinitionMover(writer)(readJsonSchema(schema), 'x');
+  const run = new CheckRun();
+  run.check(createCompiler(writer.defs, false).compile(moved), value);
+  return run.mistakes.length === 0 ? 'fits' : 'does not fit';
+}
+
+describe('the check of a JSON Schema is that of JSON Schema for', () => {
+  const tree = {
+    $id: 'T',
+    type: 'object',
+    required: ['kids'],
+    properties: { kids: { type: 'array', items: { $ref: 'T' } } },
+  };
+  const rows: [schema: unknown, fits: unknown[], others: unknown[]][] = [
+    [{ type: 'object', properties: { a: true, b: {} } }, [{ a: 1, b: null }], []],
+    [{ type: ['string', 'null'] }, ['a', null], [1]],
+    [{ enum: ['a', 1, null] }, ['a', 1, null], ['b', 2]],
+    [{ const: 'a', type: 'string' }, ['a'], ['b']],
+    [{ anyOf: [{ type: 'string' }, { type: 'number', minimum: 3 }] }, ['a', 3], [2, null]],
+    [{ type: 'string', pattern: '^a', maxLength: 2 }, ['ab'], ['b', 'abc']],
+    [{ type: 'string', format: 'email' }, ['a@b.de'], ['a']],
+    [{ type: 'string', format: 'password' }, ['a'], [1]],
+    [{ type: 'integer', format: 'int32', multipleOf: 2 }, [4], [3, 4.5]],
+    [{ type: 'array', items: { type: 'string' }, uniqueItems: true, minItems: 1 }, [['a']], [[], ['a', 'a'], [1]]],
+    [{ type: 'array', prefixItems: [{ type: 'string' }], items: false, minItems: 1 }, [['a']], [[], ['a', 'b']]],
+    [{ type: 'array', prefixItems: [{ type: 'string' }] }, [['a', 1], []], [[1]]],
+    [
+      { type: 'array', items: [{ type: 'string' }], additionalItems: false, minItems: 1, maxItems: 1 },
+      [['a']],
+      [[], ['a', 'b']],
+    ],
+    [{ type: 'object', patternProperties: { '^(.*)$': { type: 'number' } } }, [{ a: 1 }, {}], [{ a: 'x' }]],
+    [{ type: 'object', additionalProperties: { type: 'number' } }, [{ a: 1 }], [{ a: 'x' }]],
+    [{ type: 'object', additionalProperties: false }, [{}], [{ a: 1 }]],
+    [{ type: 'object' }, [{ a: 1 }], [1, []]],
+    [{ not: {} }, [], [1]],
+    [tree, [{ kids: [{ kids: [] }] }], [{ kids: [{}] }, {}]],
+    [
+      { $defs: { N: { type: 'object', properties: { n: { $ref: '#/$defs/N' } } } }, $ref: '#/$defs/N' },
+      [{ n: { n: {} } }],
+      [{ n: { n: 1 } }],
+    ],
+    [
+      { $defs: { N: { $id: 'N', type: 'object', properties: { n: { $ref: 'N' } } } }, $ref: 'N' },
+      [{ n: {} }],
+      [{ n: 1 }],
+    ],
+  ];
+  for (const [schema, fits, others] of rows)
+    test(JSON.stringify(schema), () => {
+      for (const value of fits) assert.equal(check(schema, value), 'fits', JSON.stringify(value));
+      for (const value of others) assert.equal(check(schema, value), 'does not fit', JSON.stringify(value));
+    });
+});
+
+describe('a JSON Schema is refused for', () => {
+  const circle: Record<string, unknown> = { type: 'object' };
+  circle.properties = { self: circle };
+  const rows: [schema: unknown, expected: RegExp][] = [
+    [{ type: 'object', properties: { a: { allOf: [{}] } } }, /#\/properties\/a has allOf and no type/],
+    [{ type: 'object', allOf: [{}] }, /# has the keyword allOf, which is not checked here/],
+    [{ oneOf: [{ type: 'string' }] }, /has oneOf and no type/],
+    [{ type: 'string', anyOf: [{ minLength: 1 }] }, /has the keyword type, which is not checked here/],
+    [{ anyOf: [{ minLength: 1 }] }, /#\/anyOf\/0 has minLength and no type: write its type/],
+    [{ properties: { a: { type: 'string' } } }, /has properties and no type/],
+    [{ type: 'object', properties: { a: {} }, required: ['b'] }, /requires b, which is not in its properties/],
+    [{ type: 'object', minProperties: 1 }, /has the keyword minProperties/],
+    [{ type: 'object', unevaluatedProperties: false }, /has the keyword unevaluatedProperties/],
+    [{ type: 'object', patternProperties: { '^x': { type: 'string' } } }, /checked only for records of any name/],
+    [{ type: 'string', minimum: 1 }, /has the keyword minimum/],
+    [{ type: 'string', minLength: -1 }, /has a wrong minLength/],
+    [{ type: 'number', minimum: '1' }, /has a wrong minimum/],
+    [{ type: 'string', pattern: '(a+)+$' }, /can take exponentially long/],
+    [{ type: 'string', format: 'ipv6' }, /has the format ipv6, which is not checked here/],
+    [{ type: 'Date' }, /has the type Date, which JSON has not/],
+    [{ type: 'bigint' }, /has the type bigint/],
+    [{ not: { type: 'string' } }, /has the keyword not/],
+    [{ type: 'string', nullable: true }, /has the keyword nullable/],
+    [{ $ref: '#/$defs/None' }, /refers to #\/\$defs\/None, which is not found/],
+    [{ $ref: 'https://example.com/schema' }, /refers to https:\/\/example\.com\/schema, which is not found/],
+    [{ $dynamicRef: '#a' }, /has \$dynamicRef and no type/],
+    [{ $ref: '#', type: 'string' }, /has the keyword type/],
+    [{ enum: [{ a: 1 }] }, /only texts, numbers, booleans and null are compared/],
+    [{ type: 'string', enum: [1] }, /has a enum that is not of its type/],
+    [{ type: 'array', items: [{}], maxItems: 3, additionalItems: false }, /maxItems that differs/],
+    [circle, /is nested without end/],
+    [{ type: 'string', '~refine': [] }, /has code of its library/],
+    [{}, /# says nothing about a value/],
+    [{ title: 'x' }, /# says nothing about a value/],
+    [true, /# says nothing about a value/],
+    [new Map(), /is no JSON Schema/],
+    [{ type: 'array', items: new Map() }, /#\/items is no JSON Schema/],
+    [7, /is no JSON Schema/],
+    [String, /is no JSON Schema/],
+  ];
+  for (const [schema, expected] of rows)
+    test(String(expected), () => {
+      assert.throws(() => check(schema, {}), expected);
+    });
+
+  test('a setting of an operation, with the operation and the part', async (t) => {
+    const source =
+      "export default class XController { static operations = { created: { body: { type: 'object', minProperties: 1 } } }; created(data: unknown) { return data; } }";
+    const broken = await startService({
+      controllers: { 'XController.ts': source },
+      expectedErrors: ['group-not-loadable', 'request-failed'],
+    });
+    t.after(() => broken.close());
+    assert.equal((await fetch(`${broken.url}/api/x`)).status, 500);
+    const line = broken.lines.find(({ event }) => event === 'group-not-loadable');
+    assert.match(
+      String(line?.error),
+      /created: the schema of its body: # has the keyword minProperties, which is not checked here/,
+    );
+    assert.equal(line?.code, 'INVALID_SETTING');
+  });
+});

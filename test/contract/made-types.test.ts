@@ -1,0 +1,146 @@
+// `contracts.gen.ts`: the types that TypeScript has written out are read in their places. A type whose sources have
+// changed refuses its file, and so does a file that was edited.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { digestOf, placeKey, type Source } from '../../src/contract/made-types.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
+
+const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+let root: string;
+before(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-made-')));
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+});
+after(() => rmSync(root, { recursive: true, force: true }));
+
+const TYPE = 'User extends { id: number } ? { name: string } : never';
+const SOURCE = `import type { User } from '../src/user.ts';
+export default class XController { created(data: ${TYPE}) { return data; } }`;
+const USER = 'export interface User { id: number; name: string }';
+const TEXT = 'export type Made = {\n  name: string;\n};\n';
+
+interface Project {
+  readonly files?: Readonly<Record<string, string>>;
+  readonly sources?: readonly Source[];
+  readonly key?: (key: string) => string;
+  readonly edit?: (text: string) => string;
+}
+
+let count = 0;
+async function load({ files = {}, sources, key = (text) => text, edit = (text) => text }: Project) {
+  const home = join(root, String(count++));
+  const folder = join(home, 'controllers');
+  const path = join(folder, 'XController.ts');
+  const place = placeKey(folder, path, { at: SOURCE.indexOf(TYPE), kind: 'unsupported' });
+  const defaults: Source[] = [
+    ['file', 'XController.ts', digestOf(SOURCE)],
+    ['file', '../src/user.ts', digestOf(USER)],
+  ];
+  const index = { digest: digestOf(TEXT), entries: { [key(place)]: ['Made', [...(sources ?? defaults).keys()]] } };
+  const made = `${TEXT}/*gatefold ${JSON.stringify({ ...index, sources: sources ?? defaults })}*/\n`;
+  const all = { 'controllers/XController.ts': SOURCE, 'src/user.ts': USER, 'controllers/contracts.gen.ts': edit(made) };
+  for (const [name, text] of Object.entries({ ...all, ...files })) {
+    mkdirSync(dirname(join(home, name)), { recursive: true });
+    writeFileSync(join(home, name), text);
+  }
+  const groups = createGroups({ dir: folder, log: silent });
+  const [result] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+  const [group] = await groups.all();
+  const data = group?.contract?.operations.get('created')?.data;
+  const watched = groups.closure().map(({ path: file }) => file.slice(home.length + 1));
+  return { error: result?.error ?? 'it loaded', wanted: result?.wanted, defs: group?.contract?.defs, data, watched };
+}
+
+test('a made type is the check in the place of the refused one, and its sources are watched', async () => {
+  const { error, defs, watched } = await load({});
+  assert.equal(error, 'it loaded');
+  assert.deepEqual(
+    { ...defs },
+    {
+      Made: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    },
+  );
+  for (const file of ['src/user.ts', 'controllers/contracts.gen.ts']) assert.ok(watched.includes(file), file);
+});
+
+test('without the file the type is refused, wanted, and the file is watched', async () => {
+  const { error, wanted, watched } = await load({ key: () => 'XController.ts@1 name' });
+  assert.match(error, /a conditional type is not understood; write the type out, or run gatefold contracts$/);
+  assert.deepEqual([wanted?.at, wanted?.kind], [SOURCE.indexOf(TYPE), 'unsupported']);
+  assert.ok(watched.includes('controllers/contracts.gen.ts'));
+});
+
+describe('a file is refused with the command to run', () => {
+  const rows: [name: string, project: Project, expected: RegExp][] = [
+    [
+      'when an own source has changed',
+      { files: { 'src/user.ts': `${USER}\n` } },
+      /contracts\.gen\.ts was made from another \.\.\/src\/user\.ts; write the type out, or run gatefold contracts/,
+    ],
+    [
+      'when the controller has changed',
+      { files: { 'controllers/XController.ts': `${SOURCE}\n` } },
+      /from another XController\.ts/,
+    ],
+    ['when an own source is gone', { sources: [['file', '../src/gone.ts', 'x']] }, /from another \.\.\/src\/gone\.ts/],
+    [
+      'when a package has another version',
+      { sources: [['package', 'shop', '1.0.0']], files: { 'node_modules/shop/package.json': '{"version":"1.0.1"}' } },
+      /from another shop/,
+    ],
+    [
+      'when tsconfig.json has changed',
+      { sources: [['config', '../tsconfig.json', 'x']], files: { 'tsconfig.json': '{}' } },
+      /from another \.\.\/tsconfig\.json/,
+    ],
+    [
+      'when the made type was edited',
+      { edit: (text) => text.replace('string', 'unknown') },
+      /contracts\.gen\.ts has been edited; run gatefold contracts/,
+    ],
+    [
+      'when a type was added',
+      { edit: (text) => `export type Other = 1;\n${text}` },
+      /contracts\.gen\.ts has been edited/,
+    ],
+    ['when the comment is gone', { edit: () => TEXT }, /contracts\.gen\.ts has been edited/],
+    [
+      'when the comment is broken',
+      { edit: (text) => text.replace('"entries"', '"entries') },
+      /contracts\.gen\.ts has been edited/,
+    ],
+    [
+      'when text follows the comment',
+      { edit: (text) => `${text}export type Made = unknown;` },
+      /contracts\.gen\.ts has been edited/,
+    ],
+    ['when it cannot be parsed', { edit: (text) => `type A = [;${text}` }, /contracts\.gen\.ts/],
+    [
+      'when the type is at another place',
+      { key: (key) => key.replace('@', '@1') },
+      /a conditional type is not understood/,
+    ],
+    [
+      'when the type is of another kind',
+      { key: (key) => key.replace('unsupported', 'name') },
+      /a conditional type is not understood/,
+    ],
+    ['when the file is empty', { edit: () => '' }, /a conditional type is not understood/],
+  ];
+  for (const [name, project, expected] of rows)
+    test(name, async () => {
+      assert.match((await load(project)).error, expected);
+    });
+});
+
+test('production may lack a package that has only types, and tsconfig.json', async () => {
+  const sources: Source[] = [
+    ['package', 'shop', '1.0.0'],
+    ['config', '../tsconfig.json', 'x'],
+  ];
+  assert.equal((await load({ sources })).error, 'it loaded');
+});

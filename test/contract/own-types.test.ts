@@ -1,0 +1,135 @@
+// Types of a project outside of its controllers: built packages of the workspace, declarations, path aliases, global
+// declarations. A type that is not read is refused with its reason.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
+
+const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+let root: string;
+before(() => {
+  root = mkdtempSync(join(tmpdir(), 'gatefold-own-types-'));
+  const files = {
+    'package.json': '{"type":"module","imports":{"#lib/*":{"types":"./types/*.d.ts","default":"./built/*.js"}}}',
+    'tsconfig.json': '{"compilerOptions":{"paths":{"@/*":["./src/*"]}}}',
+    'src/user.ts': 'export interface User { name: string }',
+    'src/globals.d.ts': 'interface ApiUser { name: string }',
+    'types/row.d.ts': 'export interface Row { id: number }',
+    'built/row.js': 'export {};',
+    'packages/shared/package.json':
+      '{"name":"@acme/shared","type":"module","exports":{".":{"types":"./types/index.d.ts","default":"./dist/index.js"},"./sub/*":{"types":"./types/*.d.ts","default":"./dist/*.js"},"./plain":"./dist/plain.js"}}',
+    'packages/shared/dist/index.js': 'export {};',
+    'packages/shared/dist/part.js': 'export {};',
+    'packages/shared/dist/plain.js': 'export {};',
+    'packages/shared/dist/plain.d.ts': 'export interface Plain { p: string }',
+    'packages/shared/types/index.d.ts': "export { User } from './user.js';",
+    'packages/shared/types/user.d.ts': 'export interface User { name: string }',
+    'packages/shared/types/part.d.ts': 'export interface Part { part: string }',
+    'packages/old/package.json': '{"name":"old","type":"module","main":"index.js","types":"types.d.ts"}',
+    'packages/old/index.js': 'export {};',
+    'packages/old/types.d.ts': 'export interface Old { old: string }',
+    'packages/only/package.json': '{"name":"only","type":"module","exports":{".":{"types":"./index.d.ts"}}}',
+    'packages/only/index.d.ts': 'export interface Only { only: string }',
+  };
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  mkdirSync(join(root, 'node_modules/@acme'), { recursive: true });
+  symlinkSync(join(root, 'packages/shared'), join(root, 'node_modules/@acme/shared'));
+  symlinkSync(join(root, 'packages/old'), join(root, 'node_modules/old'));
+  symlinkSync(join(root, 'packages/only'), join(root, 'node_modules/only'));
+});
+after(() => rmSync(root, { recursive: true, force: true }));
+
+let count = 0;
+async function load(type: string, head: string) {
+  const dir = join(root, `controllers${count++}`);
+  mkdirSync(dir);
+  const source = `${head}\nexport default class XController { created(data: ${type}) { return data; } }`;
+  writeFileSync(join(dir, 'XController.ts'), source);
+  const groups = createGroups({ dir, log: silent });
+  const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+  const [group] = await groups.all();
+  const { data } = group?.contract?.operations.get('created') ?? {};
+  const schema = data?.$ref === undefined ? data : group?.contract?.defs[data.$ref.slice('#/$defs/'.length)];
+  return { error: load?.error, names: Object.keys(schema?.properties ?? {}) };
+}
+
+describe('the fields are read of a type', () => {
+  const rows: [name: string, type: string, head: string, fields: string[]][] = [
+    ['by the types condition of a built package', 'User', "import type { User } from '@acme/shared';", ['name']],
+    ['by a pattern of its exports', 'Part', "import type { Part } from '@acme/shared/sub/part';", ['part']],
+    ['beside the built file', 'Plain', "import type { Plain } from '@acme/shared/plain';", ['p']],
+    ['by the field types', 'Old', "import type { Old } from 'old';", ['old']],
+    ['of a package that has only types', 'Only', "import type { Only } from 'only';", ['only']],
+    ['by the imports of package.json', 'Row', "import type { Row } from '#lib/row';", ['id']],
+  ];
+  for (const [name, type, head, fields] of rows)
+    test(name, async () => {
+      assert.deepEqual(await load(type, head), { error: undefined, names: fields });
+    });
+});
+
+describe('the refusal has the reason for', () => {
+  const rows: [name: string, type: string, head: string, expected: RegExp][] = [
+    [
+      'a path of tsconfig.json',
+      'User',
+      "import type { User } from '@/user.ts';",
+      /User comes from @\/user\.ts, a path of tsconfig\.json, which Node does not follow; write a name such as #lib\/\* into the imports/,
+    ],
+    [
+      'a global declaration',
+      'ApiUser',
+      '',
+      /there is no type ApiUser here; global declarations are not read: export the type, and import it by name; or run/,
+    ],
+    [
+      'a name that package.json lacks',
+      'User',
+      "import type { User } from '#none/user';",
+      /User comes from #none\/user, which the imports of package\.json do not have; write it there/,
+    ],
+    [
+      'a table of Drizzle',
+      'typeof users.$inferInsert',
+      "import { users } from '../src/user.ts';",
+      /export const NewRow = createInsertSchema\(users\), of drizzle-zod, and write z\.infer<typeof NewRow>/,
+    ],
+    [
+      'a type of Drizzle',
+      'InferInsertModel<typeof users>',
+      "import type { InferInsertModel } from 'drizzle-orm';",
+      /InferInsertModel comes from a package, whose types are not read; export const NewRow = createInsertSchema/,
+    ],
+    ['a request of express', 'Request', "import type { Request } from 'express';", /write data: T, params: Controller/],
+    [
+      'a builtin module',
+      'URL',
+      "import type { URL } from 'node:url';",
+      /write the type out, or run gatefold contracts/,
+    ],
+  ];
+  for (const [name, type, head, expected] of rows)
+    test(name, async () => {
+      assert.match((await load(type, head)).error ?? 'it loaded', expected);
+    });
+});
+
+test('a union leaves out parts that no request has, and a union only of those is refused', async () => {
+  assert.deepEqual(await load('{ id: bigint | number; f?: (() => void) | string }', ''), {
+    error: undefined,
+    names: ['id', 'f'],
+  });
+  assert.match((await load('{ id: bigint | null }', '')).error ?? 'it loaded', /bigint has no JSON form/);
+});
+
+test('a format of OpenAPI is a note, and does not replace a format that is checked', async () => {
+  const head = "import type { Email } from 'gatefold';";
+  const type = '{\n/** @format password */ p: string;\n/** @format int32 */ n: number;\n/** @format byte */ e: Email }';
+  assert.equal((await load(type, head)).error, undefined);
+});

@@ -1,0 +1,279 @@
+// Mounts of handlers of Node's own types: what they get, what happens to their answers, and handlers that misbehave.
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { GATEFOLD, onUncaught, parseRaw, type Service, startService } from '../support/service.ts';
+
+const mounted = (handler: string, settings = '{}') =>
+  `import { mount, HttpError } from '${GATEFOLD}';\nexport default mount.node(${handler}, ${settings});\n`;
+
+const ECHO = `(request, response) => {
+  const pieces = [];
+  request.on('data', (piece) => pieces.push(piece)).on('end', () => {
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify({ url: request.url, original: request.originalUrl, method: request.method, headers: request.headers, body: Buffer.concat(pieces).toString() }));
+  });
+}`;
+
+/** Each way in which a handler can go wrong, by the last segment of the path. */
+const ODD = `(request, response, next) => {
+  switch (request.url.split('/').pop()) {
+    case 'throws': throw new Error('no');
+    case 'rejects': return Promise.reject(new Error('no'));
+    case 'later': setImmediate(() => { throw new Error('no'); }); return;
+    case 'next': return next();
+    case 'error': response.setHeader('Set-Cookie', 'a=b').setHeader('X-Own', '1'); return next(new Error('no'));
+    case 'refuses': return next(new HttpError(418, 'TEAPOT', 'no'));
+    case 'never': response.setHeader('X-Own', '1'); return;
+    case 'late': setTimeout(() => { response.setHeader('X', '1'); response.writeHead(200); response.write('late'); response.end('x'); globalThis.wasLate = true; }, 900); return;
+    case 'twice': response.end('one'); response.end('two'); return;
+    case 'json-twice': response.setHeader('A', '1'); response.end('one'); response.setHeader('A', '2'); return;
+    case 'after-end': response.end('one'); response.write('two'); return;
+    case 'after-head': response.writeHead(200, { 'Content-Length': '10' }); response.write('12345'); setImmediate(() => next(new Error('no'))); return;
+    case 'throw-after-head': response.write('12345'); throw new Error('no');
+    case 'bad-header': response.writeHead(200, { 'X-Bad': 'a\\nb' }); return;
+    case 'method': request.method = '"evil'; request.url = '/evil'; response.end('x'); return;
+    case 'prototypes':
+      Object.setPrototypeOf(request, Object.create(Object.getPrototypeOf(Object.getPrototypeOf(request))));
+      Object.setPrototypeOf(response, Object.create(Object.getPrototypeOf(response)));
+      response.end('x'); return;
+    case 'empty': response.writeHead(204).end(); return;
+    case 'slow': response.write('a'); setTimeout(() => response.end('b'), 600); return;
+    case 'connection': response.setHeader('Connection', 'close'); response.end('x'); return;
+  }
+}`;
+
+async function until(isDone: () => boolean): Promise<void> {
+  for (let i = 0; i < 500; i++) {
+    if (isDone()) return;
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  assert.fail('it did not happen within 10 s');
+}
+
+/** Sends a raw request, and returns its last answer with all that was received. */
+async function ask(running: Service, head: string, body = '') {
+  const [line = '', ...headers] = head.split('\n');
+  const lines = [`${line} HTTP/1.1`, 'Host: a.test', 'Connection: close', ...headers];
+  const text = await running.raw(`${lines.join('\r\n')}\r\n\r\n${body}`, 9);
+  const answer = parseRaw(text);
+  const content =
+    answer.headers.get('transfer-encoding') === 'chunked'
+      ? answer.body.replace(/^.*?\r\n(.*)\r\n0\r\n\r\n$/s, '$1')
+      : answer.body;
+  const isJson = answer.headers.get('content-type')?.includes('json') === true && content !== '';
+  return { ...answer, text, json: (isJson ? JSON.parse(content) : {}) as Record<string, unknown> };
+}
+
+describe('a mount of a Node handler', () => {
+  let running: Service;
+  before(async () => {
+    running = await startService({
+      controllers: {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';
+          export default defineService({ headers: { 'X-Service': 'yes' }, authenticate: async ({ cookies }) => cookies.user && { id: cookies.user } });`,
+        'OldController.mjs': mounted(ECHO),
+        'StripController.mjs': mounted(ECHO, '{ strip: true, bodyLimit: 10 }'),
+        'UserController.mjs': mounted(ECHO, `{ access: 'user' }`),
+        'OwnController.mjs': mounted(
+          `(request, response) => { response.setHeader('Access-Control-Allow-Origin', 'https://own.test'); response.end(request.method); }`,
+          `{ cors: 'own' }`,
+        ),
+        'OddController.mjs': mounted(ODD, '{ timeout: 300 }'),
+      },
+      expectedErrors: ['request-failed', 'stream-failed'],
+    });
+  });
+  after(() => running.close());
+
+  test('gets every request as it was sent', async () => {
+    const { json, headers } = await ask(running, 'POST /api/old/a%2Fb//c?d=1\nX-Own: 1\nContent-Length: 3', 'abc');
+    assert.deepEqual([json.method, json.url, json.body], ['POST', '/api/old/a%2Fb//c?d=1', 'abc']);
+    assert.equal((json.headers as Record<string, string>)['x-own'], '1');
+    assert.equal(headers.get('x-service'), 'yes');
+    assert.equal(headers.get('access-control-allow-origin'), '*');
+    assert.equal(headers.get('x-content-type-options'), 'nosniff');
+    assert.match(String(headers.get('x-request-id')), /\w+-\w+/);
+    assert.equal((await ask(running, 'GET http://x.test/api/old')).json.url, '/api/old');
+  });
+
+  test('a GET without a body emits end, also where authenticate waits', async () => {
+    for (const method of ['GET', 'DELETE', 'PROPFIND'])
+      assert.equal((await ask(running, `${method} /api/old`)).json.method, method);
+    assert.equal((await ask(running, 'GET /api/user/x\nCookie: user=ann')).json.url, '/api/user/x');
+  });
+
+  test('passes the steps before it', async () => {
+    assert.equal((await ask(running, 'GET /api/user/x')).json.error_code, 'USER_REQUIRED');
+    assert.equal((await ask(running, 'GET /api/old/../x')).json.error_code, 'MALFORMED_PATH');
+    assert.equal((await ask(running, 'GET /api/old%2Fx')).json.error_code, 'ROUTE_NOT_FOUND');
+    assert.equal(
+      (await ask(running, 'POST /api/old\nCookie: a=b\nOrigin: https://evil.test')).json.error_code,
+      'ORIGIN_NOT_ALLOWED',
+    );
+  });
+
+  test('strip takes the path of the group off', async () => {
+    for (const [path, url] of [
+      ['/api/strip', '/'],
+      ['/api/strip/', '/'],
+      ['/api/strip?a=1', '/?a=1'],
+      ['//api//strip//x/y?a=/b', '//x/y?a=/b'],
+    ] as const) {
+      const { json } = await ask(running, `GET ${path}`);
+      assert.deepEqual([json.url, json.original], [url, path]);
+    }
+  });
+
+  test('a body over the limit is 413, with a length and in chunks', async () => {
+    assert.equal(
+      (await ask(running, 'POST /api/strip\nContent-Length: 20', 'x'.repeat(20))).json.error_code,
+      'BODY_TOO_LARGE',
+    );
+    const chunked = await ask(
+      running,
+      'POST /api/strip\nTransfer-Encoding: chunked',
+      `14\r\n${'x'.repeat(20)}\r\n0\r\n\r\n`,
+    );
+    assert.equal(chunked.json.error_code, 'BODY_TOO_LARGE');
+  });
+
+  test('Expect is answered before the handler', async () => {
+    const { text, json } = await ask(running, 'POST /api/old\nExpect: 100-continue\nContent-Length: 3', 'abc');
+    assert.match(text, /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK/);
+    assert.equal(json.body, 'abc');
+  });
+
+  test("cors: 'own' leaves OPTIONS and the headers to the handler", async () => {
+    const { headers, body } = await ask(
+      running,
+      'OPTIONS /api/own\nOrigin: https://x.test\nAccess-Control-Request-Method: PUT',
+    );
+    assert.equal(headers.get('access-control-allow-origin'), 'https://own.test');
+    assert.match(body, /OPTIONS/);
+  });
+
+  for (const [path, status, code] of [
+    ['throws', 500, 'INTERNAL_ERROR'],
+    ['rejects', 500, 'INTERNAL_ERROR'],
+    ['error', 500, 'INTERNAL_ERROR'],
+    ['bad-header', 500, 'INTERNAL_ERROR'],
+    ['next', 404, 'ROUTE_NOT_FOUND'],
+    ['refuses', 418, 'TEAPOT'],
+    ['never', 503, 'OPERATION_TIMEOUT'],
+  ] as const)
+    test(`${path}: ${status} in the form of the service`, async () => {
+      const { status: sent, json, headers, text } = await ask(running, `GET /api/odd/${path}`);
+      assert.deepEqual([sent, json.error_code], [status, code]);
+      assert.deepEqual([headers.get('set-cookie'), headers.get('x-own')], [undefined, undefined]);
+      assert.equal(text.match(/x-request-id/gi)?.length, 1);
+      assert.equal(headers.get('access-control-allow-origin'), '*');
+    });
+
+  test('a throw in a timer is a 500', async (t) => {
+    onUncaught(t, (error) => running.app.failCurrentRequest(error));
+    assert.equal((await ask(running, 'GET /api/odd/later')).status, 500);
+  });
+
+  test('an answer after the time limit has no effect, and throws nothing', async (t) => {
+    onUncaught(t, (error) => assert.fail(error));
+    const { status, text } = await ask(running, 'GET /api/odd/late');
+    assert.equal(status, 503);
+    await until(() => (globalThis as { wasLate?: boolean }).wasLate === true);
+    assert.ok(!text.includes('late'));
+  });
+
+  for (const path of ['twice', 'json-twice', 'after-end'])
+    test(`${path}: the first answer is sent whole`, async (t) => {
+      onUncaught(t, (error) => assert.fail(error));
+      const { status, text } = await ask(running, `GET /api/odd/${path}`);
+      assert.deepEqual([status, text.includes('one'), text.includes('two')], [200, true, false]);
+    });
+
+  test('throw-after-head: the connection is cut', async () => {
+    const text = await running.raw('GET /api/odd/throw-after-head HTTP/1.1\r\nHost: a\r\n\r\n');
+    assert.ok(!text.includes('\r\n0\r\n'));
+  });
+
+  for (const path of ['after-head'])
+    test(`${path}: the connection is cut, and the log says why`, async () => {
+      const { status, text } = await ask(running, `GET /api/odd/${path}`);
+      assert.deepEqual([status, text.includes('\r\n0\r\n')], [200, false]);
+      assert.ok(running.lines.some(({ event }) => event === 'stream-failed'));
+    });
+
+  test('the log has the request as it came, the status and the bytes', async () => {
+    for (const [path, status, bytes] of [
+      ['method', 200, 1],
+      ['prototypes', 200, 1],
+      ['empty', 204, 0],
+      ['slow', 200, 2],
+      ['connection', 200, 1],
+    ] as const) {
+      assert.equal((await ask(running, `GET /api/odd/${path}`)).status, status);
+      const line = running.lines.findLast(
+        ({ event, path: logged }) => event === 'request' && logged === `/api/odd/${path}`,
+      );
+      assert.deepEqual(
+        [line?.method, line?.page, line?.operation, line?.status, line?.bytes],
+        ['GET', 'odd', 'ANY {path*}', status, bytes],
+      );
+    }
+    assert.equal((await ask(running, 'HEAD /api/odd/twice')).status, 200);
+    assert.equal(running.lines.findLast(({ path }) => path === '/api/odd/twice')?.bytes, 0);
+  });
+
+  test('the time limit ends with the head', async () => {
+    assert.match((await ask(running, 'GET /api/odd/slow')).text, /a\r\n1\r\nb/);
+  });
+
+  test('pipelined requests are answered in order, one after another', async () => {
+    const request = (path: string, close = '') => `GET /api/${path} HTTP/1.1\r\nHost: a\r\n${close}\r\n`;
+    const text = await running.raw(
+      request('odd/slow') + request('old/x') + request('odd/empty', 'Connection: close\r\n'),
+      9,
+    );
+    assert.deepEqual(text.match(/HTTP\/1.1 \d+|"url":"[^"]+"/g), [
+      'HTTP/1.1 200',
+      'HTTP/1.1 200',
+      '"url":"/api/old/x"',
+      'HTTP/1.1 204',
+    ]);
+  });
+
+  test('a client that leaves in each state is 499 (or 400, within its body) in the log, and holds nothing', async () => {
+    for (const [path, head] of [
+      ['never', ''],
+      ['slow', ''],
+      ['x', 'Content-Length: 10\r\n'],
+    ] as const) {
+      const target = path === 'x' ? '/api/old/leaver' : `/api/odd/${path}?leaver`;
+      const counted = () =>
+        running.lines.filter(
+          ({ event, status, path: logged }) =>
+            event === 'request' && [400, 499].includes(Number(status)) && logged === target.replace(/\?.*/, ''),
+        ).length;
+      const before = counted();
+      const socket = connect(running.port, '127.0.0.1');
+      socket.write(`POST ${target.replace('?leaver', '')} HTTP/1.1\r\nHost: a\r\n${head}\r\n`);
+      await new Promise((done) => setTimeout(done, 100));
+      socket.destroy();
+      await until(() => counted() > before);
+    }
+    assert.equal(running.app.inFlight(), 0);
+  });
+});
+
+test('a fallback of a Node handler gets every other path', async (t) => {
+  const running = await startService({
+    controllers: {
+      'service.mjs': `import { defineService, mount } from '${GATEFOLD}'; export default defineService({ fallback: mount.node(${ECHO}, { strip: true }) });`,
+      'OrderController.mjs': 'export default { index() { return {} } }',
+    },
+  });
+  t.after(() => running.close());
+  for (const path of ['/', '/api', '/api/x?y', '/robots.txt'])
+    assert.equal((await ask(running, `GET ${path}`)).json.url, path);
+  assert.equal((await ask(running, 'OPTIONS /x')).json.method, 'OPTIONS');
+  assert.equal((await ask(running, 'GET /api/order')).json.url, undefined);
+});

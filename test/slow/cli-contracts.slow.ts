@@ -1,0 +1,162 @@
+// `gatefold contracts`: TypeScript writes out the types that the reader refuses, except where a check would be lost.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, test } from 'node:test';
+import { makeProject, type Ran, runProcess } from '../support/command-bench.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const HEAD = "import type { Column, Event, Except, load, Tagged, tagged, User } from '../src/types.ts';\n";
+const operation = (type: string, head = HEAD) =>
+  `${head}export default class { created(data: ${type}) { return { data }; } }\n`;
+
+const TYPES = `import type { Pack } from 'shop';
+export type Except<T, K> = { [P in keyof T as P extends K ? never : P]: T[P] };
+export interface User { id: number; name: string; tags: string[]; when?: Date; kind: 'a' | 'b' | null }
+export interface Tagged { id: number; /** @minLength 3 */ name: string }
+export type Event = { type: 'a'; x: number } | { type: 'b'; y: bigint };
+export type Column<T> = T extends (infer U)[] ? U : never;
+export interface Tree { name: string; kids: Tree[] }
+export const load = async () => ({ id: 1, on: true });
+export class Hidden { a = 1; private b = 2; }
+export const schema = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }), types: {} as { output: { name: string } } } };
+export type Out<S extends { '~standard': { types: { output: unknown } } }> = S['~standard']['types']['output'];
+export const tagged = 1;`;
+
+const FILES = {
+  'tsconfig.json':
+    '{"compilerOptions":{"target":"es2023","module":"nodenext","allowImportingTsExtensions":true,"noEmit":true,"strict":false,"types":[]},"include":["controllers","src"]}',
+  'src/types.ts': TYPES,
+  'src/globals.d.ts': 'interface ApiUser { name: string }',
+  'node_modules/shop/package.json': '{"name":"shop","version":"1.0.0","types":"index.d.ts"}',
+  'node_modules/shop/index.d.ts':
+    'export type Pack<T> = { [K in keyof T]: { v: T[K] } }["length" & keyof T] extends never ? T : T;',
+  'controllers/AController.ts': operation("Except<User, 'id'>"),
+  'controllers/BController.ts': operation("Extract<Event, { type: 'a' }>"),
+  'controllers/CController.ts': operation('{ list: Column<User[]>; ids: Awaited<ReturnType<typeof load>> }'),
+  'controllers/DController.ts': operation('ApiUser', ''),
+  'controllers/EController.ts': operation(
+    'Pack<Tree>',
+    "import type { Pack } from 'shop';\nimport type { Tree } from '../src/types.ts';\n",
+  ),
+  'controllers/PlainController.ts': operation('User'),
+};
+
+function makeTypeScriptProject(t: Parameters<typeof makeProject>[0], files: Readonly<Record<string, string>>): string {
+  const cwd = makeProject(t, files);
+  mkdirSync(join(cwd, 'node_modules'), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules/typescript-5'), join(cwd, 'node_modules/typescript'));
+  return cwd;
+}
+
+const contracts = (cwd: string, ...words: string[]): Promise<Ran> => runProcess(['contracts', ...words], { cwd });
+
+test('the made types are read, current, checked, and removed when nothing needs them', async (t) => {
+  const cwd = makeTypeScriptProject(t, FILES);
+  const file = join(cwd, 'controllers/contracts.gen.ts');
+  assert.match((await contracts(cwd, '--check')).err, /contracts\.gen\.ts is out of date\. Run: gatefold contracts/);
+  assert.equal(existsSync(file), false);
+  const { code, out, err } = await contracts(cwd);
+  assert.deepEqual([code, out], [0, 'Wrote contracts.gen.ts: 6 types\n'], err);
+  const text = readFileSync(file, 'utf8');
+  assert.match(
+    text,
+    /export type Except_User_id = \{\n {2}kind: "a" \| "b" \| null;\n {2}name: string;\n {2}tags: Array<string>;\n {2}when\?: Date \| undefined;\n\};/,
+  );
+  assert.match(
+    text,
+    /export type Inner1_of_Pack_Tree = \{\n {2}kids: Array<Inner1_of_Pack_Tree>;\n {2}name: string;\n\};/,
+  );
+  const { out: routes } = await runProcess(['routes'], { cwd });
+  for (const part of [
+    'data { kind, name, tags, when? }',
+    'data { type, x }',
+    'data { list, ids }',
+    'data { kids, name }',
+  ])
+    assert.ok(routes.includes(part), `${part} in ${routes}`);
+  assert.deepEqual(await contracts(cwd, '--check'), {
+    code: 0,
+    out: 'contracts.gen.ts is current: 6 types\n',
+    err: '',
+  });
+
+  writeFileSync(join(cwd, 'src/types.ts'), TYPES.replace('name: string; tags', 'name: string; more: 1; tags'));
+  assert.match(
+    (await runProcess(['routes'], { cwd })).err,
+    /was made from another \.\.\/src\/types\.ts; write the type out, or run gatefold contracts/,
+  );
+  assert.equal((await contracts(cwd, '--check')).code, 1);
+  assert.equal((await contracts(cwd)).code, 0);
+  assert.match(readFileSync(file, 'utf8'), /more: 1;/);
+
+  writeFileSync(join(cwd, 'node_modules/shop/index.d.ts'), 'export type Pack<T> = { packed: T };');
+  assert.equal((await contracts(cwd, '--check')).code, 1);
+  for (const name of 'ABCDE')
+    writeFileSync(join(cwd, `controllers/${name}Controller.ts`), operation('{ a: string }', ''));
+  assert.equal((await contracts(cwd)).code, 0);
+  assert.equal(existsSync(file), false);
+});
+
+describe('a type is not written out', () => {
+  const rows: [type: string, expected: RegExp, head?: string][] = [
+    ["Except<Tagged, 'id'>", /would lose the tag @minLength/],
+    [
+      "Except<Local, 'a'>",
+      /would lose the tag @minimum/,
+      `${HEAD}/** @minimum 3 */ type N = number;\ninterface Local { a: 1; b: N }\n`,
+    ],
+    [
+      "Except<Local, 'a'>",
+      /would lose the constraint Int/,
+      `${HEAD}import type { Int } from 'gatefold';\ninterface Local { a: 1; b: Int[] }\n`,
+    ],
+    [
+      "Except<Out<typeof schema>, 'id'>",
+      /would lose the schema schema/,
+      "import type { Except, Out, schema } from '../src/types.ts';\n",
+    ],
+    ['Hidden extends object ? Hidden : never', /is private/, "import type { Hidden } from '../src/types.ts';\n"],
+    [
+      "Except<Dto, 'x'>",
+      /would lose a decorator/,
+      `${HEAD}declare function IsEmail(): any;\ndeclare class Dto { @IsEmail() a: string; }\n`,
+    ],
+    ["Extract<Event, { type: 'b' }>", /\.y is bigint, which JSON has not/],
+    [
+      "Except<Missing, 'x'>",
+      /is not resolved|is any/,
+      "import type { Except } from '../src/types.ts';\nimport type { Missing } from 'nowhere';\n",
+    ],
+  ];
+  for (const [i, [type, expected, head]] of rows.entries())
+    test(`${type} ${i}`, async (t) => {
+      const files = { ...FILES, 'node_modules/gatefold/package.json': '{"name":"gatefold","types":"i.d.ts"}' };
+      const cwd = makeTypeScriptProject(t, {
+        'tsconfig.json': files['tsconfig.json'],
+        'src/types.ts': TYPES,
+        'node_modules/gatefold/package.json': '{"name":"gatefold","version":"1.0.0","types":"i.d.ts"}',
+        'node_modules/gatefold/i.d.ts': 'export type Int = number;',
+        'controllers/XController.ts': operation(type, head),
+      });
+      const { code, err } = await contracts(cwd);
+      assert.equal(code, 1);
+      assert.match(err, expected);
+      assert.equal(existsSync(join(cwd, 'controllers/contracts.gen.ts')), false);
+    });
+});
+
+test('without a TypeScript that it can ask, the command says what to install', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/AController.ts': FILES['controllers/AController.ts'],
+    'src/types.ts': TYPES,
+  });
+  const { code, err } = await contracts(cwd);
+  assert.deepEqual(
+    [code, err],
+    [
+      1,
+      'gatefold contracts: TypeScript is not installed beside the controllers. Run: npm install --save-dev typescript@6\n',
+    ],
+  );
+});

@@ -7,6 +7,7 @@ import type { Trace } from './controller/trace.ts';
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/errors.ts';
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
+export { type FileReplyOptions, fileReply } from './controller/file-reply.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type { Mount, MountSettings, NodeHandler, NodeMountSettings, WebHandler } from './controller/mount.ts';
 export { mount } from './controller/mount.ts';

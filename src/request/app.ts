@@ -30,7 +30,7 @@ import type { PublicFiles } from './files/public-files.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createBeginNote, type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
-import { FILE, FILE_OR_FALLBACK, OUTSIDE, routeTable } from './routes.ts';
+import { FILE, routeOutside, routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { prepareSteps, type TargetParts } from './steps.ts';
 import { readQuery } from './target.ts';
@@ -219,10 +219,9 @@ export function createApp(parts: AppParts): App {
     const { matches, path } = resolvedPath as ResolvedPath;
     const match = firstMatch(matches, verb);
     if (match !== undefined) return match;
-    const hasFallback = groups.find(FALLBACK) !== undefined;
-    if (!hasFallback && files === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
-    const route = files === undefined ? OUTSIDE : hasFallback ? FILE_OR_FALLBACK : FILE;
-    return { route, groupInUrl: hasFallback ? FALLBACK : '', slugs: path.segments, isPartOfSegment: false };
+    const route = routeOutside(files !== undefined, groups.find(FALLBACK) !== undefined);
+    if (route === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
+    return { route, groupInUrl: FALLBACK, slugs: path.segments, isPartOfSegment: false };
   }
 
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {

@@ -47,8 +47,13 @@ export function routeTable(docs: Availability, basePath = '/api', mcp: Availabil
   );
 }
 
-/** The row of a request outside of the base path, which only the fallback answers. */
+/** The rows of requests outside of the base path. */
 export const OUTSIDE: Route = { methods: 'any', path: '/', target: 'gateway.index' };
-/** With PUBLIC_DIR, the row of such a path without a fallback, and with one. */
 export const FILE: Route = { ...OUTSIDE, target: 'public.file' };
-export const FILE_OR_FALLBACK: Route = { ...OUTSIDE, target: 'public.fallback' };
+const FILE_OR_FALLBACK: Route = { ...OUTSIDE, target: 'public.fallback' };
+
+/** @returns undefined when nothing is served outside of the base path */
+export function routeOutside(hasFiles: boolean, hasFallback: boolean): Route | undefined {
+  if (!hasFiles) return hasFallback ? OUTSIDE : undefined;
+  return hasFallback ? FILE_OR_FALLBACK : FILE;
+}

@@ -32,6 +32,8 @@ test('parseSettings returns the default of every setting without variables and f
     traceCapture: [],
     tracePropagate: 'all',
     trustedProxies: [],
+    publicDir: undefined,
+    publicFallback: undefined,
     publicOrigin: [],
     bodyBudget: undefined,
     rateLimit: undefined,

@@ -167,7 +167,7 @@ describe('a path outside of BASE_PATH', () => {
       ['/tasks/', html, 200, 'content of index.html'],
       ['/missing.js', html, 404, 'content of 404.html'],
       ['/tasks/7', { accept: 'application/json' }, 404, 'content of 404.html'],
-          ];
+    ];
     for (const [path, headers, status, content] of rows) {
       const answer = await get(path, headers);
       assert.deepEqual([path, answer.status, await answer.text()], [path, status, content]);
@@ -177,6 +177,63 @@ describe('a path outside of BASE_PATH', () => {
     put('tasks/7.html');
     assert.equal(await (await get('/tasks/7', html)).text(), 'content of tasks/7.html');
     assert.equal((await get('/api/none', html)).status, 404);
+  });
+});
+
+describe('a path under an empty BASE_PATH', () => {
+  it('names a group first, then a literal route of the root group, a file, and any other route', async (test) => {
+    const group = (name: string, routes: string) => ({ [name]: `export default { ${routes} }` });
+    const { get, put } = await startSite(test, ['index.html', 'order', 'robots.txt', 'app.js', 'tasks.html'], {
+      settings: { BASE_PATH: '/', PUBLIC_FALLBACK: 'index.html' },
+      controllers: {
+        ...group('OrderController.mjs', `GET() { return { by: 'order' } }`),
+        ...group(
+          'Controller.mjs',
+          `'GET robots.txt'() { return { by: 'robots' } }, 'GET {user}'() { return { by: 'user' } }`,
+        ),
+      },
+    });
+    const by = async (path: string, headers = {}) => {
+      const text = await (await get(path, headers)).text();
+      return text.startsWith('{') ? ((JSON.parse(text) as { by?: string }).by ?? 'error') : text;
+    };
+    assert.equal(await by('/order'), 'order');
+    assert.equal(await by('/robots.txt'), 'robots');
+    assert.equal(await by('/app.js'), 'content of app.js');
+    assert.equal(await by('/tasks'), 'content of tasks.html');
+    assert.equal(await by('/'), 'content of index.html');
+    assert.equal(await by('/ann', { accept: 'text/html' }), 'user');
+    assert.equal(await by('/order/', { accept: 'text/html' }), 'order');
+    put('ann.html');
+    assert.equal(await by('/ann'), 'content of ann.html');
+    assert.equal(await by('/app.js', { authorization: 'Bearer x' }), 'user', 'a key may have a handler for every path');
+  });
+
+  it('gets the page of the front end where there is no root group', async (test) => {
+    const { get } = await startSite(test, ['index.html'], {
+      settings: { BASE_PATH: '/', PUBLIC_FALLBACK: 'index.html' },
+      expectedErrors: ['request-failed'],
+    });
+    assert.equal(await (await get('/tasks/7', { accept: 'text/html' })).text(), 'content of index.html');
+    assert.equal((await get('/tasks/7')).status, 404);
+    assert.deepEqual(await (await get('/order', { accept: 'text/html' })).json(), { order: 1 });
+  });
+});
+
+describe('a path that no file has', () => {
+  it("is that of the service file's fallback", async (test) => {
+    const { get } = await startSite(test, ['index.html', '404.html', 'app.js'], {
+      controllers: {
+        'service.mjs': `import { defineService, mount } from '${GATEFOLD}';
+export default defineService({ fallback: mount((request) => new Response('old ' + request.method + ' ' + new URL(request.url).pathname)) });`,
+      },
+    });
+    const text = async (path: string, verb = 'GET') => (await get(path, { accept: 'text/html' }, verb)).text();
+    assert.equal(await text('/'), 'content of index.html');
+    assert.equal(await text('/app.js'), 'content of app.js');
+    assert.equal(await text('/legacy/page'), 'old GET /legacy/page');
+    assert.equal(await text('/legacy/page', 'POST'), 'old POST /legacy/page');
+    assert.equal((await get('/app.js', {}, 'POST')).status, 405);
   });
 });
 
@@ -460,5 +517,54 @@ describe('PUBLIC_DIR', () => {
     symlinkSync('build', join(root, 'next'));
     renameSync(join(root, 'next'), join(root, 'public'));
     assert.equal(await (await get('/')).text(), 'built');
+  });
+});
+
+describe('fileReply', () => {
+  it('answers with a file below its folder, whole, in part, or not again', async (test) => {
+    const root = mkdtempSync(join(tmpdir(), 'gatefold-reply-'));
+    test.after(() => rmSync(root, { recursive: true, force: true }));
+    const uploads = join(root, 'uploads');
+    mkdirSync(join(uploads, 'deep'), { recursive: true });
+    writeFileSync(join(root, 'secret.txt'), 'secret');
+    writeFileSync(join(uploads, 'a.txt'), '0123456789');
+    writeFileSync(join(uploads, '.hidden'), 'secret');
+    writeFileSync(join(uploads, "deep/it's (ü).pdf"), Buffer.alloc(200_000, 'x'));
+    symlinkSync('../secret.txt', join(uploads, 'out.txt'));
+    const service = await startService({
+      controllers: {
+        'FileController.ts': `import { fileReply } from '${GATEFOLD}';
+export default class {
+  'GET {path*}'(_: unknown, { path, query }: { path: { path: string }; query: { save?: string } }) {
+    return fileReply(${JSON.stringify(uploads)}, path.path, query.save === undefined ? {} : { download: query.save || true });
+  }
+}`,
+      },
+      settings: { NODE_ENV: 'development' },
+    });
+    test.after(() => service.close());
+    const get = (path: string, headers: Record<string, string> = {}, verb = 'GET') =>
+      fetch(`${service.url}/api/file/${path}`, { headers, method: verb });
+    const whole = await get('a.txt');
+    const etag = whole.headers.get('etag') as string;
+    assert.deepEqual([whole.status, await whole.text()], [200, '0123456789']);
+    assert.equal(whole.headers.get('content-type'), 'text/plain; charset=utf-8');
+    assert.equal(whole.headers.get('accept-ranges'), 'bytes');
+    assert.equal(whole.headers.get('access-control-allow-origin'), '*');
+    const part = await get('a.txt', { range: 'bytes=2-4', 'if-range': etag });
+    assert.deepEqual([part.status, await part.text(), part.headers.get('content-range')], [206, '234', 'bytes 2-4/10']);
+    assert.equal((await get('a.txt', { 'if-none-match': etag })).status, 304);
+    assert.equal((await get('a.txt', { range: 'bytes=10-' })).status, 416);
+    const head = await get('a.txt', {}, 'HEAD');
+    assert.deepEqual([head.status, head.headers.get('content-length')], [200, '10']);
+    const large = await get(`${encodeURIComponent("deep/it's (ü).pdf").replaceAll('%2F', '/')}?save=`);
+    assert.equal((await large.arrayBuffer()).byteLength, 200_000);
+    assert.equal(large.headers.get('content-disposition'), "attachment; filename*=UTF-8''it%27s%20%28%C3%BC%29.pdf");
+    for (const path of ['none', 'deep', 'out.txt', '.hidden', '..%2fsecret.txt', '%2e%2e/secret.txt', 'a.txt/x']) {
+      const answer = await get(path);
+      assert.equal(answer.status, 404, path);
+      assert.doesNotMatch(await answer.text(), /"?secret"?$/, path);
+    }
+    assert.ok(!service.lines.some(({ level }) => level === 'error' || level === 'warn'));
   });
 });

@@ -1,5 +1,5 @@
-// Opens a file below a folder for an answer. The file is regular, and lies in the folder also behind links. What was
-// opened is what is sent: a file that changes meanwhile ends the answer with an error.
+// Opens a file below a folder for an answer. The file is regular, and lies in the folder also behind links. If the
+// file changes while it is sent, the answer ends with an error.
 import {
   type BigIntStats,
   close,
@@ -17,7 +17,7 @@ import { join, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { isServable } from './servable.ts';
 
-/** What shows that a file is the same and has not changed. */
+/** The facts that show that a file is the same and has not changed. */
 export type FileState = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** The content of a file, for one answer. `close` is called when `stream` is not. */

@@ -1,4 +1,4 @@
-// Which folder may be PUBLIC_DIR. Everybody can read what is in it, so it must not hold code, keys, or a project.
+// Says which folder may be PUBLIC_DIR. Everybody can read the folder, so it must not hold code, keys, or a project.
 import { existsSync, realpathSync } from 'node:fs';
 import { join, sep } from 'node:path';
 

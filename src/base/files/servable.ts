@@ -1,4 +1,4 @@
-// Which names below a folder may be served. The names come from a client.
+// Says which names below a folder may be served. The names come from a client.
 
 /** The device names of Windows, which are devices with any extension, too. */
 const DEVICE = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\.|$)/i;

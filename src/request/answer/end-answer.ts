@@ -49,3 +49,9 @@ function endAfterRequest({ request, response }: Exchange, body: string | Uint8Ar
   request.on('error', () => {});
   request.resume();
 }
+
+/** Says whether the rest of the body can be so long that it is better to end the connection than to read the rest. */
+export function hasLongRest(exchange: Exchange, bodyLimit: number): boolean {
+  const { transferEncoding, contentLength } = exchange.head;
+  return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
+}

@@ -1,4 +1,4 @@
-// Decides which part of a file the client gets (RFC 9110, 14). One part is served, and several parts are the whole file.
+// Decides which part of a file the client gets (RFC 9110, 14). A request for several parts gets the whole file.
 import { refusal } from '../../base/errors.ts';
 import type { Validators } from './conditional.ts';
 

@@ -13,7 +13,7 @@ import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { endEvent, routeOf } from '../request-event.ts';
 import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
-import { endAnswer, isStillSending } from './end-answer.ts';
+import { endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
@@ -121,7 +121,6 @@ export class Responder {
 
   /** Sends a file that no operation has returned. */
   file(exchange: Exchange, answer: Answer): void {
-    exchange.answer.ownsCors = true;
     this.#replies.file(exchange, answer);
   }
 
@@ -322,11 +321,7 @@ export class Responder {
     endEvent(exchange, status, bytes);
   }
 
-  /** Says whether the rest of the body can be so long that it is better to end the connection than to read the rest. */
   #hasLongRest(exchange: Exchange): boolean {
-    const { transferEncoding, contentLength } = exchange.head;
-    return (
-      isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > this.#options.bodyLimit)
-    );
+    return hasLongRest(exchange, this.#options.bodyLimit);
   }
 }

@@ -1,5 +1,5 @@
-// The steps of a request that a file of PUBLIC_DIR may answer. A hit costs its caller nothing. What is not there counts
-// for RATE_LIMIT, because a scan asks for it.
+// The steps of a request that a file of PUBLIC_DIR may answer. A hit costs its caller nothing. A path that names
+// nothing counts for RATE_LIMIT, because a scan asks for many of them.
 import { refusal } from '../../base/errors.ts';
 import { FALLBACK, isRoot } from '../../base/group-name.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
@@ -38,6 +38,8 @@ export function createFileSteps(
   if (files === undefined) return undefined;
   const send = (exchange: Exchange, answer: Answer | undefined): Outcome => {
     if (answer === undefined) return undefined;
+    // Pages of other origins may not read files.
+    exchange.answer.ownsCors = true;
     respond.file(exchange, answer);
     return 'later';
   };

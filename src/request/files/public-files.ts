@@ -1,5 +1,5 @@
-// Finds the file of PUBLIC_DIR that a path outside of BASE_PATH names, and the answer with it. Every answer is fresh: of
-// a small file, the content is kept in memory, and its state is compared at each request.
+// Finds the file of PUBLIC_DIR that a path outside of BASE_PATH names, and the answer with it. Every answer is fresh:
+// the content of a small file is kept in memory, and its state is compared at each request.
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { refusal } from '../../base/errors.ts';

@@ -88,7 +88,7 @@ function readManifest(path: string): ReadonlySet<string> {
       for (const value of [entry.file, entry.css, entry.assets].flat()) if (typeof value === 'string') names.add(value);
     }
   } catch {
-    // It is being written, or cannot be read.
+    // A build is writing the manifest, or it cannot be read.
   }
   return names;
 }

@@ -58,6 +58,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.size(1, constants.MAX_STRING_LENGTH),
       'Largest request body, counted after inflating',
     ),
+    loadTimeout: row('LOAD_TIMEOUT', '10s', parse.duration(1), 'Longest CPU time that a file may take to load'),
     operationTimeout: row('OPERATION_TIMEOUT', '30s', parse.duration(1), 'Longest an operation may take'),
     keepAliveTimeout: row(
       'KEEP_ALIVE_TIMEOUT',

@@ -22,6 +22,7 @@ test('parseSettings returns the default of every setting without variables and f
     dataDir: '/srv/app/data',
     basePath: '/api',
     bodyLimit: 1_048_576,
+    loadTimeout: 10_000,
     operationTimeout: 30_000,
     keepAliveTimeout: 72_000,
     headersTimeout: 10_000,

@@ -5,8 +5,14 @@ import type { FolderWatch } from '../../src/live/folder/watch.ts';
 import type { GroupLoad } from '../../src/live/load/group-load.ts';
 import { listGroups } from '../../src/live/supervisor/group-table.ts';
 import { Supervisor } from '../../src/live/supervisor/supervisor.ts';
-import type { ListenOutcome, WorkerEvents, WorkerState } from '../../src/live/supervisor/workers/worker-events.ts';
-import type { FileSelection, LoadOutcome, WorkerHandle } from '../../src/live/supervisor/workers/worker-handle.ts';
+import type {
+  FileSelection,
+  ListenOutcome,
+  LoadOutcome,
+  WorkerEvents,
+  WorkerState,
+} from '../../src/live/supervisor/workers/worker-events.ts';
+import type { WorkerHandle } from '../../src/live/supervisor/workers/worker-handle.ts';
 import type { ToWorker } from '../../src/live/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';

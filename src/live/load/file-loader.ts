@@ -5,7 +5,8 @@
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
-import { withTimeLimit } from '../../base/time.ts';
+import { isInspected } from '../../base/inspector.ts';
+import { LoadClock } from '../../base/load-clock.ts';
 import type { Reader } from '../../contract/reader.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
@@ -32,6 +33,8 @@ export interface FileLoader {
   brokenReason(file: string): string | undefined;
   /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
   skip(file: string, reason: string): void;
+  /** Multiplies LOAD_TIMEOUT from now on. */
+  setPatience(factor: number): void;
   /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
   closure(): LoadedFile[];
@@ -39,7 +42,7 @@ export interface FileLoader {
 
 export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
   readonly dir: string;
-  /** Maximum milliseconds for the import of one file. */
+  /** LOAD_TIMEOUT: maximum milliseconds of CPU for the import of one file. */
   readonly loadTimeout: number;
   /** The file with the types that TypeScript has written out; default: the one in the folder. */
   readonly madeTypes?: string | undefined;
@@ -55,6 +58,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
   /** By the real path of a file: how often an import of it was started. */
   const importCounts = new Map<string, number>();
   let reader: Promise<Reader> | undefined;
+  let patience = 1;
   /** Imports the parser of types, which a process without controllers does not need. */
   const getReader = () =>
     (reader ??= import('../../contract/reader.ts').then(({ createReader }) =>
@@ -65,7 +69,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
     for (let attempt = 1; ; attempt++) {
       const importCount = importCounts.get(path) ?? 0;
       importCounts.set(path, importCount + 1);
-      const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
+      const module = await withinLoadTimeout(modules.load(path, importCount), loadTimeout * patience);
       const groupReader = await getReader();
       try {
         return await buildWithSchemas(() => build(module, groupReader));
@@ -115,11 +119,28 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
     skip(file, reason) {
       failures.set(file, { reason, earlierFingerprint: fingerprint(join(dir, file)) });
     },
+    setPatience(factor) {
+      patience = factor;
+    },
     async release() {
       (await reader)?.release();
     },
     closure: modules.closure,
   };
+}
+
+/** @throws HungLoad. The import continues then */
+async function withinLoadTimeout(work: Promise<Module>, limit: number): Promise<Module> {
+  let clock = new LoadClock(limit);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setInterval(() => {
+      if (isInspected()) clock = new LoadClock(limit);
+      const reason = clock.check();
+      if (reason !== undefined) reject(new HungLoad(limit, reason));
+    }, limit / 10);
+  });
+  return Promise.race([work, late]).finally(() => clearInterval(timer));
 }
 
 /** Loads what every load needs, while the worker waits for its order. A load reports the errors of this function. */

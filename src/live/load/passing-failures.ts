@@ -23,7 +23,7 @@ export function isTransient(error: unknown): boolean {
 }
 
 export class HungLoad extends LoadRefusal {
-  constructor(limitMs: number) {
-    super('LOAD_TIMEOUT', `it did not finish loading within ${limitMs} ms: does a top-level await never end?`);
+  constructor(limitMs: number, reason: string) {
+    super('LOAD_TIMEOUT', `it did not finish loading within ${limitMs} ms of CPU (LOAD_TIMEOUT): ${reason}`);
   }
 }

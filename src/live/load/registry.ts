@@ -34,6 +34,8 @@ export interface LoadAllOptions {
   readonly skip: ReadonlyMap<string, string>;
   /** Whether a folder without a service file counts as one with a broken service file. Default: no. */
   readonly needsService?: boolean;
+  /** Multiplies LOAD_TIMEOUT, after a load that was out of time. Default: 1. */
+  readonly patience?: number;
   readonly onLoading: (file: string) => void;
 }
 
@@ -86,7 +88,7 @@ export interface GroupsOptions
     Pick<FileLoaderOptions, 'madeTypes'> {
   readonly dir: string;
   readonly log: Log;
-  /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
+  /** LOAD_TIMEOUT: maximum milliseconds of CPU to import one file. A top-level `await` can also wait for ever. */
   readonly loadTimeout?: number;
   /**
    * Called with each file that is added to the import closure (module-loader.ts), or that has changed since it was
@@ -217,8 +219,10 @@ export function createGroups({
     files: fileNames,
     skip,
     needsService = false,
+    patience = 1,
     onLoading,
   }: LoadAllOptions): Promise<GroupLoad[]> {
+    files.setPatience(patience);
     const loads: GroupLoad[] = [];
     const names = [...(fileNames ?? listing().values())];
     const load = async (group: string, file: string): Promise<GroupLoad> => {

@@ -8,8 +8,8 @@ import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { type GroupTable, listGroups } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { WorkerState } from './workers/worker-events.ts';
-import type { FileSelection, LoadOutcome, WorkerHandle } from './workers/worker-handle.ts';
+import type { FileSelection, LoadOutcome, WorkerState } from './workers/worker-events.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export type LoaderResult =
   | {
@@ -69,6 +69,8 @@ export class Loader {
     try {
       const outcome = await loadGeneration({
         ...{ ...order, files, signal: this.#running.signal },
+        // A file that was out of time gets twice as much when it is tried again.
+        patience: this.#harmful.size > 0 ? 2 : 1,
         takeWorker: () => (isTrial ? pool.fork() : pool.take()),
         skip: isTrial ? new Map() : this.#filesToSkip(),
         onHarm: (file, reason) => this.addHarmful(file, reason),
@@ -117,6 +119,7 @@ interface GenerationOptions extends Required<Omit<LoadOrder, 'isTrial'>> {
   /** Called with a file that ended or hung a worker. The next try skips the file. */
   readonly onHarm: (file: string, reason: string) => void;
   readonly signal: AbortSignal;
+  readonly patience: number;
 }
 
 interface WorkerReport {
@@ -136,7 +139,8 @@ const MAX_BLAMELESS_TRIES = 3;
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
   const skip = new Map(options.skip);
   for (let blamelessTries = 0; ; ) {
-    const outcome = await loadOnce({ files: options.files(skip), skip, needsService: options.needsService }, options);
+    const { needsService, patience } = options;
+    const outcome = await loadOnce({ files: options.files(skip), skip, needsService, patience }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };

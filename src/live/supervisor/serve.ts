@@ -141,7 +141,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
       onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
-      createPool: (events) => createPool({ drainTimeout, events, lastRequest: settings.lastRequest }),
+      createPool: (events) => createPool({ ...settings, events }),
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());

@@ -15,12 +15,14 @@ export type ToWorker =
    * - `files`: the names in the folder, the same for all workers of a generation.
    * - `skip`: files that the worker must not import, because an earlier worker ended or hung in their import.
    * - `needsService`: whether a folder without a service file must not serve.
+   * - `patience`: multiplies LOAD_TIMEOUT.
    */
   | {
       readonly kind: 'load';
       readonly files: readonly string[];
       readonly skip: readonly (readonly [file: string, reason: string])[];
       readonly needsService?: boolean;
+      readonly patience?: number;
     }
   /** Import this new group, and wait for `admitted`. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }

@@ -67,6 +67,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   const groups: Groups = createGroups({
     ...{ dir: controllersDir, log, admit: admissions?.request, onImporting, onFile },
     reportsOperations: development,
+    loadTimeout: settings.loadTimeout,
     ...(development && {
       onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch),
       onUndeclared: (undeclared) => log.warn('result-fields-undeclared', undeclared),

@@ -26,7 +26,7 @@ export interface CommandIo {
   readonly isTTY: boolean;
   /** Returns the time in Unix milliseconds; default: `Date.now`. */
   readonly now?: () => number;
-  /** Milliseconds that one controller may take to load; default: 10 s. */
+  /** Milliseconds of CPU that one controller may take to load; default: LOAD_TIMEOUT. */
   readonly loadTimeout?: number;
 }
 

@@ -2,6 +2,7 @@
 // harm the command. After such a controller, another child process loads the folder without its file.
 import { fork, type StdioOptions } from 'node:child_process';
 import { describeFailure } from '../../base/failure.ts';
+import { cpuTimeOf, LoadClock } from '../../base/load-clock.ts';
 import type { Settings } from '../../base/settings.ts';
 import type { ContractOutline } from '../../contract/outline.ts';
 import type { Declarations } from '../../documents/declarations.ts';
@@ -66,8 +67,6 @@ export type InspectionMessage =
 
 type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
 
-/** The default of `CommandIo.loadTimeout`, in milliseconds. */
-const LOAD_TIMEOUT = 10_000;
 /** Milliseconds that the child process may take to start. Even a slow start, with tsx on a busy machine, takes less. */
 const BOOT_TIMEOUT = 60_000;
 /** The signals that end this process, and with it the child process. */
@@ -87,7 +86,7 @@ export async function inspectFolder(
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();
-  const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
+  const loadTimeout = io.loadTimeout ?? settings.loadTimeout;
   // Each further attempt skips one more file.
   for (let attempt = 0; attempt <= files.size; attempt++) {
     const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], loadTimeout, ...wanted };
@@ -119,12 +118,13 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     let loadingFile: string | undefined;
     let result: Inspection | undefined;
     let isHung = false;
+    let clock: LoadClock | undefined;
     let timer = setTimeout(killHung, BOOT_TIMEOUT);
     for (const signal of SIGNALS) process.once(signal, killBoth);
     child.on('message', (message: InspectionMessage) => {
       clearTimeout(timer);
-      // The child process gives up an import after `loadTimeout`. After twice that time without a message, it hangs.
-      timer = setTimeout(killHung, 2 * job.loadTimeout);
+      clock = new LoadClock(job.loadTimeout, () => cpuTimeOf(child.pid));
+      timer = setTimeout(killIfHung, 2 * job.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
       else if (message.kind === 'loading') loadingFile = message.file;
       else if (message.kind === 'loaded') loadingFile = undefined;
@@ -150,6 +150,12 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);
+    }
+
+    /** The child process gives up an import that is out of time, unless its event loop does not turn. */
+    function killIfHung(): void {
+      if (clock?.check() !== undefined) return killHung();
+      timer = setTimeout(killIfHung, job.loadTimeout / 10);
     }
 
     function killHung(): void {

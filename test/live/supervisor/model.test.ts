@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { SERVICE } from '../../../src/base/group-name.ts';
 import type { FolderWatch } from '../../../src/live/folder/watch.ts';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
-import type { LoadOutcome } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import type { LoadOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
 import { createFakeService, type FakeWorker, type Load } from '../../support/fake-workers.ts';
 import { createFolder, write } from '../../support/folder.ts';
 

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
-import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
-import type { FileSelection } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import type { FileSelection, ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
 import { write } from '../../support/folder.ts';
 

@@ -28,6 +28,8 @@ export interface PoolOptions {
   readonly drainTimeout: number;
   /** The setting LAST_REQUEST. With `auto`, workers note operations once a worker has died. */
   readonly lastRequest?: 'auto' | 'on' | 'off';
+  /** LOAD_TIMEOUT in milliseconds. */
+  readonly loadTimeout?: number;
 }
 
 /** Milliseconds between two pings to each worker. */
@@ -47,7 +49,7 @@ const KILL_GRACE = 13_000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createPool({ events, drainTimeout, lastRequest = 'off' }: PoolOptions): Pool {
+export function createPool({ events, drainTimeout, lastRequest = 'off', loadTimeout }: PoolOptions): Pool {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
@@ -86,7 +88,7 @@ export function createPool({ events, drainTimeout, lastRequest = 'off' }: PoolOp
     // The descriptor of the note comes after those of Node: standard input, output, error and the channel.
     cluster.setupPrimary({ stdio: (note === undefined ? stdio : [...stdio, note.fd]) as never });
     const forked = cluster.fork(note && noteEnvironment(stdio.length, notesRequests));
-    const worker = new WorkerProcess(forked, { ...events, died, gone: removeWorker }, drainTimeout, note);
+    const worker = new WorkerProcess(forked, { ...events, died, gone: removeWorker }, drainTimeout, note, loadTimeout);
     workers.add(worker);
     return worker;
   }

@@ -4,31 +4,15 @@
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { asksForInspector, type InspectorAddress } from '../../../base/inspector.ts';
+import { CLOCK_FACTOR, cpuTimeOf, LoadClock } from '../../../base/load-clock.ts';
 import type { BoundSocket } from '../../../base/node-internals.ts';
 import type { Heap, WorkerNote } from '../../../base/worker-note.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
-import type { LoadedFile } from '../../load/module-loader.ts';
 import { parseFileName } from '../../load/naming.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { describeBlock, describeEnd } from './worker-end.ts';
-import type { ListenOutcome, WorkerEvents, WorkerState } from './worker-events.ts';
-import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
-
-export interface FileSelection {
-  /** The file names of the controllers in the folder. */
-  readonly files: readonly string[];
-  /** The controllers among `files` that the worker must not import: file name → reason. */
-  readonly skip: ReadonlyMap<string, string>;
-  /** Whether a folder without a service file must not serve, because the service has had such a file. */
-  readonly needsService?: boolean;
-}
-
-export type LoadOutcome =
-  | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
-  /**
-   * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing.
-   */
-  | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
+import type { FileSelection, ListenOutcome, LoadOutcome, WorkerEvents, WorkerState } from './worker-events.ts';
+import { LIMITS, MAX_UNANSWERED_PINGS } from './worker-limits.ts';
 
 /** A reason can depend on the heap, which is known at the end of the worker. */
 type KillReason = string | ((heap: Heap | undefined) => string);
@@ -50,6 +34,9 @@ export class WorkerProcess {
   readonly #worker: Worker;
   readonly #events: WorkerEvents;
   readonly #drainTimeout: number;
+  /** Milliseconds of CPU that the load of a file may take. */
+  #loadTimeout: number;
+  #clock: LoadClock | undefined;
   readonly #note: WorkerNote | undefined;
   #stepBegan = performance.now();
   /** Controller files that the worker is importing while it serves. */
@@ -73,7 +60,8 @@ export class WorkerProcess {
   #disconnectTimer: NodeJS.Timeout | undefined;
 
   /** @param drainTimeout milliseconds in which a worker that has lost its channel must drain */
-  constructor(worker: Worker, events: WorkerEvents, drainTimeout: number, note?: WorkerNote) {
+  constructor(worker: Worker, events: WorkerEvents, drainTimeout: number, note?: WorkerNote, loadTimeout = 10_000) {
+    this.#loadTimeout = loadTimeout;
     this.#note = note;
     this.pid = worker.process.pid;
     this.#worker = worker;
@@ -87,7 +75,7 @@ export class WorkerProcess {
     worker.on('error', (error: NodeJS.ErrnoException) => this.#handleError(error));
     worker.on('disconnect', () => this.#handleDisconnect());
     worker.on('exit', () => this.#handleExit());
-    this.#killAfter(LIMITS.step, 'it did not start');
+    this.#beginStep('it did not start');
   }
 
   /** Milliseconds since the worker began to boot, got the order to load, or last reported that it loads. */
@@ -137,8 +125,7 @@ export class WorkerProcess {
         this.#pendingImports.delete(group);
         resolve(load);
       };
-      const giveUp = () => (this.isInspected ? timer.refresh() : done());
-      const timer = setTimeout(giveUp, limit);
+      const timer = setTimeout(() => (this.isInspected ? timer.refresh() : done()), limit);
       this.#pendingImports.set(group, done);
       this.send({ kind: 'import', group });
     });
@@ -185,17 +172,25 @@ export class WorkerProcess {
   ping(): void {
     // A worker without a channel drains, or is about to end. So it gets no ping.
     if (this.state === 'gone' || !this.#worker.isConnected()) return;
-    const isLoading = this.state === 'booting' || this.state === 'loading';
-    const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
-    if (this.#unansweredPings >= max && !this.isInspected) this.kill((heap) => describeBlock(max, heap));
+    const outOfTime = ['booting', 'loading'].includes(this.state) ? this.#clock?.check() : '';
+    const count = this.#unansweredPings;
+    if (count >= MAX_UNANSWERED_PINGS && outOfTime !== undefined && !this.isInspected)
+      this.kill((heap) => [describeBlock(count, heap), outOfTime].filter(Boolean).join('; '));
     this.#unansweredPings++;
     this.send({ kind: 'ping' });
   }
 
-  #startLoading({ files, skip, needsService = false }: FileSelection): void {
+  #startLoading({ files, skip, needsService = false, patience = 1 }: FileSelection): void {
     this.state = 'loading';
-    this.#killAfter(LIMITS.step, 'it did not begin to load');
-    this.send({ kind: 'load', files, skip: [...skip], needsService });
+    this.#loadTimeout *= patience;
+    this.#beginStep('it did not begin to load');
+    this.send({ kind: 'load', files, skip: [...skip], needsService, patience });
+  }
+
+  /** Begins a step of the boot or the load, which has the time of a file. */
+  #beginStep(failure: string): void {
+    this.#clock = new LoadClock(this.#loadTimeout, () => cpuTimeOf(this.pid));
+    this.#killAfter(CLOCK_FACTOR * this.#loadTimeout + LIMITS.step, failure);
   }
 
   #killAfter(limit: number, failure: string): void {
@@ -226,7 +221,7 @@ export class WorkerProcess {
         if (this.#endOrder === 'quit') return;
         if (this.state !== 'loading') return void this.#importing.add(message.file);
         this.loadingFile = message.file;
-        return this.#killAfter(LIMITS.step, `it did not finish with ${message.file}`);
+        return this.#beginStep(`it did not finish with ${message.file}`);
       case 'load-failed':
         this.#pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
         return this.quit();

@@ -5,16 +5,14 @@
  * time, so that no worker is killed after the machine was suspended.
  */
 export const MAX_UNANSWERED_PINGS = 5;
-/** The same limit while a worker boots or loads, because compiling controllers can block its event loop for longer. */
-export const MAX_UNANSWERED_WHILE_LOADING = 10;
 
 /** Time limits in milliseconds. */
 export const LIMITS = {
   /**
-   * Time for one step: to boot, to begin to load, or to load one file of the folder. A worker stops waiting for a file
-   * after 10 s, and can need 5 s more to find the mistake in the file.
+   * Time for one step, beside that of LoadClock: to boot, to begin to load, or to load one file of the folder. A worker
+   * can need 5 s to find the mistake in a file.
    */
-  step: 30_000,
+  step: 20_000,
   /** Time until a worker listens. */
   listen: 10_000,
   /** Time until a worker has imported a new group. A worker that hangs must not delay the first answer for long. */

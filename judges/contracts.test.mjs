@@ -57,6 +57,7 @@ const MADE = {
   Deep: [OURS('DeepPartial', 'User'), 'DeepPartial<User>'],
   Extract: [OURS('Event'), "Extract<Event, { type: 'a' }>"],
   Result: [OURS('load'), "Omit<Awaited<ReturnType<typeof load>>, 'id'>"],
+  Cond: [OURS('User'), 'User extends { id: number } ? User : never'],
   Defaults: [OURS('DEFAULTS'), 'typeof DEFAULTS'],
   Supabase: [OURS('TablesInsert'), "TablesInsert<'users'>"],
 };
@@ -149,6 +150,8 @@ const rows = [
   ['extract', { type: 'b', y: 'x' }, '/type /x'],
   ['result', { name: 'a', on: true }, { name: 'a', on: true }],
   ['result', { name: 'a', on: 'yes' }, '/on'],
+  ['cond', user, user],
+  ['cond', {}, '/id /name /tags'],
   ['defaults', { page: 1, size: 2, sort: null }, { page: 1, size: 2, sort: null }],
   ['defaults', { page: 1, size: 2, sort: 'id' }, '/sort'],
   ['supabase', { name: 'a', meta: { a: [1, null, { b: 'x' }] } }, { name: 'a', meta: { a: [1, null, { b: 'x' }] } }],

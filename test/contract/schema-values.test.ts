@@ -41,12 +41,17 @@ const CONTROLLERS = {
     const local = make((v) => (v?.name === 'only' ? v : undefined));
     export { local as Renamed };
     export type Only = z.infer<typeof local>;`,
+  'built.js': `const validate = (value) =>
+      value?.name ? { value: { name: value.name.toUpperCase() } } : { issues: [{ message: 'no', path: ['name'] }] };
+    export const named = { '~standard': { version: 1, vendor: 'zod', validate } };`,
+  'built.d.ts': `${Z}export declare const named: { name: string };\nexport type Built = z.infer<typeof named>;`,
   'barrel.ts': "export { NewUser as Person } from './schemas.ts';\nexport * as all from './schemas.ts';",
   'UserController.ts': `${Z}${PARAMS}
     import { NewUser, type PageOf, Id, Page, nested, Slow } from './schemas.ts';
     import { Person } from './barrel.ts';
     import * as schemas from './schemas.ts';
     import type { Only } from './only-types.ts';
+    import type { Built } from './built.js';
     import { make } from './lib.ts';
     export const Own = make((v) => (v?.name === 'own' ? v : undefined));
     type Alias = z.infer<typeof Own>;
@@ -57,6 +62,7 @@ const CONTROLLERS = {
       index(query: PageOf) { return { query }; }
       own(data: Alias) { return { data }; }
       again(data: Again) { return { data }; }
+      built(data: Built) { return { data }; }
       only(data: Only) { return { data }; }
       person(data: z.infer<typeof Person>) { return { data }; }
       star(data: z.infer<typeof schemas.NewUser>) { return { data }; }
@@ -114,6 +120,7 @@ describe('the schema checks and converts the data of', () => {
     ['a query', 'GET', 'user?page=7', undefined, { query: { page: 7 } }],
     ['a schema of the controller', 'POST', 'user/own', { name: 'own' }, { data: { name: 'own' } }],
     ['an alias of an alias', 'POST', 'user/again', { name: 'own' }, { data: { name: 'own' } }],
+    ['declarations beside their JavaScript', 'POST', 'user/built', { name: 'b' }, { data: { name: 'B' } }],
     ['a file that is imported for its types', 'POST', 'user/only', { name: 'only' }, { data: { name: 'only' } }],
     ['a schema that is exported again by another name', 'POST', 'user/person', { name: 'b' }, { data: { name: 'B' } }],
     ['a schema of a namespace import', 'POST', 'user/star', { name: 'b' }, { data: { name: 'B' } }],
@@ -144,6 +151,7 @@ describe('a request that does not fit the schema gets 422 for', () => {
     ['GET', 'user?page=x', undefined, 'query', '/page'],
     ['POST', 'user/own', { name: 'other' }, 'body', '/name'],
     ['POST', 'user/again', { name: 'other' }, 'body', '/name'],
+    ['POST', 'user/built', {}, 'body', '/name'],
     ['POST', 'user/only', { name: 'other' }, 'body', '/name'],
     ['POST', 'user/person', { name: '' }, 'body', '/name'],
     ['POST', 'user/star', {}, 'body', '/name'],

@@ -81,7 +81,9 @@ function schemaShape(name: string, vendor: string, at: number, scope: Scope, fai
   const [head, ...fields] = name.split('.') as [string, ...string[]];
   if (scope.params?.has(head))
     fail(`in this signature, typeof ${head} means the parameter ${head}`, 'give the parameter another name');
-  const { path, keys } = findExport(head, fields, scope, fail);
+  const { path: declaring, keys } = findExport(head, fields, scope, fail);
+  // Declarations are beside the JavaScript that runs.
+  const path = declaring.replace(/\.d\.([mc]?)ts$/, '.$1js');
   const message = `a type that is inferred from the schema ${name} is the whole data, query, path or result`;
   const cure = `write a schema for this type, such as an array, a union or a part of ${name}, and infer the type from it`;
   const shape = failingShape(new Unsupported(message, scope.path, at, cure));

@@ -34,6 +34,8 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
 
   function print(target: ts.Type, at: string): string {
     if (++count > MAX_TYPES) throw new Unprintable(`${at}: it has more than ${MAX_TYPES} types`);
+    // The type of `A extends B ? A : C` is a substitution of `A`.
+    if (target.flags & F.Substitution) return print((target as ts.SubstitutionType).baseType, at);
     const isStructure =
       (target.flags & (F.Object | F.Union | F.Intersection)) !== 0 && (target.flags & F.Boolean) === 0;
     if (!isStructure) return printPlain(target, at);

@@ -25,7 +25,8 @@ const NAMES = ['typescript', 'typescript-6', 'typescript-5'];
 export function openTypeProject(folder: string, wanted: readonly WantedType[]): TypeProject {
   const ts = loadTypeScript(folder);
   const configPath = ts.findConfigFile(folder, ts.sys.fileExists);
-  const { config = {} } = configPath === undefined ? {} : ts.readConfigFile(configPath, ts.sys.readFile);
+  const configText = configPath === undefined ? '' : readFileSync(configPath, 'utf8');
+  const { config = {} } = configPath === undefined ? {} : ts.parseConfigFileTextToJson(configPath, configText);
   const parsed = ts.parseJsonConfigFileContent(config, ts.sys, configPath === undefined ? folder : dirname(configPath));
   // Without strict checks of null, a type would lose `null` and `undefined`.
   const options = { ...parsed.options, noEmit: true, strictNullChecks: true, allowImportingTsExtensions: true };
@@ -41,14 +42,13 @@ export function openTypeProject(folder: string, wanted: readonly WantedType[]): 
     const add = (kind: Source[0], name: string, print: string | undefined) => {
       if (print !== undefined) sources.set(`${kind} ${name}`, [kind, name, print]);
     };
-    if (configPath !== undefined) add('config', nameOf(configPath), digestOf(readFileSync(configPath, 'utf8')));
+    if (configPath !== undefined) add('config', nameOf(configPath), digestOf(configText));
     const files = new Set([program.getSourceFile(path), ...globals].filter((file) => file !== undefined));
     for (const file of files) {
       const realPath = realpathSync(file.fileName);
       const [, name] = /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(realPath) ?? [];
       if (name !== undefined) add('package', name, versionOf(folder, name));
-      else if (!program.isSourceFileDefaultLibrary(file))
-        add('file', nameOf(realPath), digestOf(readFileSync(realPath, 'utf8')));
+      else if (!program.isSourceFileDefaultLibrary(file)) add('file', nameOf(realPath), digestOf(file.text));
       if (name === undefined) for (const imported of importsOf(file)) files.add(imported);
     }
     return [...sources.values()];
@@ -117,6 +117,8 @@ function loadTypeScript(folder: string): typeof ts {
   );
 }
 
+/** Properties of the schemas of libraries: Standard Schema, TypeBox, zod, superstruct, yup, joi, io-ts. */
+const SCHEMA_MARKS = /^(?:~standard|~kind|__@Kind.*|safeParse|refiner|validateSync|validateAsync|_A)$/;
 const CONSTRAINED_ALIASES = /^(?:Int|Email|Uuid|DateTime|DateOnly|Uri)$/;
 
 /**
@@ -138,7 +140,8 @@ export function findLoss(start: ts.Node, { ts, checker }: TypeProject): string |
     if (symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
     for (const declaration of symbol?.declarations ?? []) {
       const own = isOwn(declaration.getSourceFile());
-      if (!own && CONSTRAINED_ALIASES.test(symbol?.name ?? '')) loss = `the constraint ${symbol?.name}`;
+      const isConstrained = ts.isTypeAliasDeclaration(declaration) && CONSTRAINED_ALIASES.test(declaration.name.text);
+      if (isConstrained) loss = `the constraint ${declaration.name.text}`;
       if (!own && ts.isTypeAliasDeclaration(declaration)) visitQueries(declaration);
       if (own && !ts.isSourceFile(declaration))
         pending.add(ts.isBindingElement(declaration) ? declaration.parent.parent : declaration);
@@ -157,8 +160,7 @@ export function findLoss(start: ts.Node, { ts, checker }: TypeProject): string |
     ts.forEachChild(node, visitQueries);
   }
   const isSchema = (type: ts.Type): boolean =>
-    ['~standard', '~kind'].some((key) => type.getProperty(key) !== undefined) ||
-    type.getProperties().some(({ name }) => name.startsWith('__@Kind')) ||
+    type.getProperties().some(({ name }) => SCHEMA_MARKS.test(name)) ||
     /[\\/]effect[\\/].*[\\/]Schema/.test(type.symbol?.declarations?.[0]?.getSourceFile().fileName ?? '');
   const text = (node: ts.Node) => node.getText().replace(/\s+/g, ' ').slice(0, 40);
   for (const node of pending) {

@@ -10,7 +10,7 @@ export const SERVICE = 'service';
 /** The group of `Controller.ts`, which answers the base path and what no named group takes; `v2/` in a folder. */
 export const ROOT = '/';
 
-/** The group of `fallback` of the service file. No URL and no key has this name. */
+/** The group of `fallback` of the service file. No URL leads to this name. */
 export const FALLBACK = '/*';
 
 export function isRoot(group: string): boolean {
@@ -19,7 +19,7 @@ export function isRoot(group: string): boolean {
 
 /** Captures the folder with its slash (if any), the first letter, and the other letters of a group. */
 const GROUP_IN_URL = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
-const ROOT_IN_URL = /^(?:[a-z][a-z0-9-]*)?\/$/;
+const ROOT_OR_FALLBACK = /^(?:(?:[a-z][a-z0-9-]*)?\/|\/\*)$/;
 
 /** Returns the name of a group in URLs: `user` for `User`, `v2/order` for `v2/Order`. */
 export function urlNameOf(group: string): string {
@@ -32,7 +32,7 @@ export function urlNameOf(group: string): string {
  * undefined for a text that cannot name a group, such as `..`, `__proto__` or `a.b`.
  */
 export function groupNameOf(urlName: string): string | undefined {
-  if (ROOT_IN_URL.test(urlName)) return urlName;
+  if (ROOT_OR_FALLBACK.test(urlName)) return urlName;
   const [, folder = '', first, rest] = GROUP_IN_URL.exec(urlName) ?? [];
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }

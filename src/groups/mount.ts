@@ -1,6 +1,7 @@
 // Makes a group of a mount: one operation for all methods and all paths, whose method calls the handler. No type of the
 // handler is read, so its contract says that nothing is checked.
 import { isMount, type Mount, type WebHandler } from '../api/controller/mount.ts';
+import type { ControllerParams } from '../api/controller.ts';
 import { FALLBACK } from '../base/group-name.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { ANY_VERB } from '../base/route-name.ts';
@@ -85,11 +86,28 @@ function methodOf(kind: Mount['kind'], handler: unknown): OperationMethod {
     );
   if (kind === 'node') return handler as OperationMethod;
   return (_data, params) => {
+    const request = params.toRequest();
     const result: unknown = isFunction
-      ? (handler as WebHandler)(params.toRequest(), params)
-      : (handler as { fetch: WebHandler }).fetch(params.toRequest(), params);
+      ? (handler as WebHandler)(request, copyOf(params))
+      : (handler as { fetch: WebHandler }).fetch(request, copyOf(params));
     return isThenable(result) ? Promise.resolve(result).then(expectResponse) : expectResponse(result);
   };
+}
+
+/** Makes properties that a library can copy and replace, because GraphQL Yoga makes its context from the params. */
+function copyOf(params: ControllerParams): ControllerParams {
+  const copy = { ...params };
+  const getters = Object.entries(Object.getOwnPropertyDescriptors(Object.getPrototypeOf(params)));
+  for (const [name, { get }] of getters)
+    if (get !== undefined)
+      Object.defineProperty(copy, name, {
+        get: get.bind(params),
+        set(value) {
+          Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
+        },
+        configurable: true,
+      });
+  return copy;
 }
 
 /** Recognises a Response by its tag. `instanceof Response` would fail for the class of a library. */

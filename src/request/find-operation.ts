@@ -54,7 +54,7 @@ export function createFindSteps(parts: FindParts, isStrict = false) {
     if (named === undefined) throw absentGroup(exchange, isStrict);
     const { slugs, verb } = exchange;
     const { row } = exchange.caller;
-    const group = orFallback(named, verb, slugs);
+    const group = row?.handler === undefined ? orFallback(named, verb, slugs) : named;
     if (group !== named) {
       exchange.groupInUrl = group.name;
       checkRights(exchange);

@@ -3,7 +3,7 @@
 // request, and properties of the response watch the answer.
 import type { NodeHandler } from '../api/controller/mount.ts';
 import { refusal } from '../base/errors.ts';
-import { describeError, idsOf, type Log } from '../base/log.ts';
+import { describeError, idsOf } from '../base/log.ts';
 import { onBodyBytes, reviveRequest } from '../base/node-internals.ts';
 import { isThenable } from '../base/values.ts';
 import { requestFacts } from './answer/refusals.ts';
@@ -11,18 +11,13 @@ import type { Responder } from './answer/response.ts';
 import { NEVER_A_BODY } from './answer/result.ts';
 import { tooLarge } from './body/body.ts';
 import type { Exchange } from './exchange.ts';
+import type { CallOptions } from './operation-call.ts';
 import { targetOf } from './web-request.ts';
-
-export interface NodeMountParts {
-  readonly log: Log;
-  readonly respond: Responder;
-  readonly bodyLimit: number;
-}
 
 /** The methods that have no effect once the service has answered for a handler that is late. */
 const WRITERS = 'setHeader appendHeader removeHeader flushHeaders addTrailers writeHead write end'.split(' ');
 
-export function handOver(exchange: Exchange, handler: NodeHandler, { log, respond, bodyLimit }: NodeMountParts): void {
+export function handOver(exchange: Exchange, handler: NodeHandler, { log, respond, bodyLimit }: CallOptions): void {
   const { request, response, answer, choice } = exchange;
   const { settings, mount } = choice.operation;
   const fail = (error: unknown) => respond.fail(exchange, error);

@@ -1,7 +1,7 @@
 // The request as the web's own type `Request`, for `params.toRequest()` and for the handlers of mounts. Where the
 // service knows its origin, the URL never has that of a stranger.
 import { refusal } from '../base/errors.ts';
-import { FALLBACK } from '../base/group-name.ts';
+import { FALLBACK, isRoot } from '../base/group-name.ts';
 import { isHttps } from '../callers/access/cookies.ts';
 import { ALL_METHODS } from '../callers/access/cors.ts';
 import type { MountFacts } from '../groups/mount.ts';
@@ -68,8 +68,8 @@ export function checkMountRequest(exchange: Exchange, { kind }: MountFacts, part
   if (hasDots || path.raw.includes('\\'))
     throw refusal('MALFORMED_PATH', 'The path has a dot segment or a backslash, which a mount does not take');
   // In `auth%2Flogin`, the name of the group ends within a segment.
-  if (exchange.group !== FALLBACK && firstMatch(matches, exchange.verb)?.isPartOfSegment)
-    throw refusal('ROUTE_NOT_FOUND');
+  const hasName = exchange.group !== FALLBACK && !isRoot(exchange.group);
+  if (hasName && firstMatch(matches, exchange.verb)?.isPartOfSegment) throw refusal('ROUTE_NOT_FOUND');
   // The class `Request` has no such method.
   if (kind === 'web' && exchange.verb === 'TRACE')
     throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: ALL_METHODS } });

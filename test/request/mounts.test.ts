@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import type { CallerRow } from '../../src/callers/access/credential-rights.ts';
+import { type CallerRow, checkCall } from '../../src/callers/access/credential-rights.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
 import { createFolder, write } from '../support/folder.ts';
 import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
@@ -33,6 +33,7 @@ const rows: Record<string, CallerRow> = {
   'Bearer auth': row(new Set(['Auth'])),
   'Bearer order': row(new Set(['Order'])),
   'Bearer sdk': row(undefined, 'Order'),
+  'Bearer rest': row(new Set(['/*'])),
 };
 const credentials = {
   identify: (text: string) => {
@@ -209,6 +210,12 @@ describe('a mount of a web handler', () => {
     assert.deepEqual([short.json.body, short.json.headers['transfer-encoding']], ['abc', undefined]);
   });
 
+  test('a GET with a body loses it, and the connection lives on', async () => {
+    const request = (rest: string) => `GET /api/auth/x HTTP/1.1\r\nHost: a.test\r\n${rest}`;
+    const text = await running.raw(request('Content-Length: 3\r\n\r\nabc') + request('Connection: close\r\n\r\n'), 9);
+    assert.deepEqual(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
+  });
+
   test('has its own headers, and those of the service instead of its CORS headers', async () => {
     const { headers } = await ask(running, 'GET /api/plain\nOrigin: https://app.test');
     assert.equal(headers.get('access-control-allow-origin'), 'https://app.test');
@@ -290,16 +297,23 @@ test('params.toRequest gives any operation the same request', async (t) => {
   assert.equal((headers as Record<string, string>)['content-type'], 'application/json');
 });
 
+const DOMAINS = { DOMAINS: 'shop.test', PORT: '8443' };
+
 describe('the origin of the URL', () => {
   for (const [title, settings, host, expected] of [
     ['PUBLIC_ORIGIN', { PUBLIC_ORIGIN: 'https://shop.test' }, 'evil.test', 'https://shop.test/api/a'],
     ['one of PUBLIC_ORIGIN', { PUBLIC_ORIGIN: 'https://shop.test,https://b.test' }, 'b.test', 'https://b.test/api/a'],
     ['Host', {}, 'evil.test:80', 'http://evil.test/api/a'],
+    ['one of DOMAINS', DOMAINS, 'shop.test', 'https://shop.test/api/a'],
+    ['one of DOMAINS with PORT', DOMAINS, 'Shop.test:8443', 'https://shop.test:8443/api/a'],
+    ['one of DOMAINS without another port', DOMAINS, 'shop.test:99', 'https://shop.test/api/a'],
+    ['refused when Host is none of DOMAINS', DOMAINS, 'evil.test', undefined],
   ] as const)
     test(`is ${title}`, async (t) => {
       const running = await startService({ controllers: { 'AController.mjs': mounted(ECHO) }, settings });
       t.after(() => running.close());
-      assert.equal((await ask(running, `GET /api/a\nHost: ${host}`)).json.url, expected);
+      const { status, json } = await ask(running, `GET /api/a\nHost: ${host}`);
+      assert.deepEqual([status, json.url], [expected === undefined ? 421 : 200, expected]);
     });
 });
 
@@ -370,6 +384,17 @@ describe('fallback of the service file', () => {
     assert.equal((await ask(running, 'GET /api/a/b\nAuthorization: Bearer sdk')).json.page, 'order');
   });
 
+  test('a key may name it, and its streams stay allowed', async () => {
+    assert.equal((await ask(running, 'GET /a\nAuthorization: Bearer rest')).json.page, '/*');
+    assert.equal(
+      (await ask(running, 'GET /api/order\nAuthorization: Bearer rest')).json.error_code,
+      'GROUP_NOT_ALLOWED',
+    );
+    const call = { verb: 'GET', groupInUrl: '/*', group: '/*', operation: 'ANY {path*}' };
+    for (const groups of ['*', new Set(['/*'])] as const) checkCall(row(groups), call);
+    assert.throws(() => checkCall(row(new Set(['Order'])), call), /may not use the handler group/);
+  });
+
   test('its name is no URL', async () => {
     assert.equal((await ask(running, 'GET /api/%2F*')).json.page, 'root');
     assert.equal((await ask(running, 'GET /api/%2F*/x')).json.page, '/*');
@@ -380,6 +405,13 @@ describe('fallback of the service file', () => {
     write(running.dir, 'CartController.mjs', 'export default { "GET {id}"() { return { page: "cart" } } }');
     assert.equal((await ask(running, 'GET /api/cart/1')).json.page, 'cart');
   });
+});
+
+test('a root group can be a mount, which takes segments with a slash', async (t) => {
+  const running = await startService({ controllers: { 'Controller.mjs': mounted(ECHO) } });
+  t.after(() => running.close());
+  for (const path of ['/api', '/api/a%2Fb', '/api/a/b'])
+    assert.deepEqual((await ask(running, `GET ${path}`)).json.url, `http://a.test${path}`);
 });
 
 test('the access of the service file holds for the fallback, unless its settings have another', async (t) => {

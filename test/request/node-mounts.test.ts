@@ -227,6 +227,28 @@ describe('a mount of a Node handler', () => {
     assert.match((await ask(running, 'GET /api/odd/slow')).text, /a\r\n1\r\nb/);
   });
 
+  test('no upgrade is taken from the handler of a mount, and none hides a request', async () => {
+    const hidden = 'GET /api/old/hidden HTTP/1.1\r\nHost: a\r\n\r\n';
+    for (const [protocol, framing, body] of [
+      ['h2c', '', hidden],
+      ['websocket', '', hidden],
+      ['h2c', `Content-Length: ${hidden.length}\r\n`, hidden],
+      ['websocket', 'Transfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`],
+    ] as const) {
+      const head = `GET /api/old/up HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${framing}\r\n`;
+      const text = await running.raw(head + body, 9);
+      assert.match(text, /^HTTP\/1.1 200 OK/);
+      assert.ok(!text.includes('"url":"/api/old/hidden"'), `${protocol} ${framing}`);
+      assert.match(text, /connection: close/i);
+    }
+  });
+
+  test('the handler sees the key and the Host of the client', async () => {
+    const { json } = await ask(running, 'GET /api/old\nAuthorization: Bearer anything');
+    const { host, authorization } = json.headers as Record<string, string>;
+    assert.deepEqual([host, authorization], ['a.test', 'Bearer anything']);
+  });
+
   test('pipelined requests are answered in order, one after another', async () => {
     const request = (path: string, close = '') => `GET /api/${path} HTTP/1.1\r\nHost: a\r\n${close}\r\n`;
     const text = await running.raw(
@@ -276,4 +298,17 @@ test('a fallback of a Node handler gets every other path', async (t) => {
     assert.equal((await ask(running, `GET ${path}`)).json.url, path);
   assert.equal((await ask(running, 'OPTIONS /x')).json.method, 'OPTIONS');
   assert.equal((await ask(running, 'GET /api/order')).json.url, undefined);
+});
+
+test('of two files of one name the first extension serves, and a folder of the name does not', async (t) => {
+  const running = await startService({
+    controllers: {
+      'service.mjs': `import { defineService } from '${GATEFOLD}'; export default defineService({ folders: true });`,
+      'AController.mjs': mounted(`(request, response) => response.end('mjs')`),
+      'AController.js': mounted(`(request, response) => response.end('js')`),
+      'a/BController.mjs': 'export default { index() { return {} } }',
+    },
+  });
+  t.after(() => running.close());
+  for (const path of ['/api/a', '/api/a/b']) assert.match((await ask(running, `GET ${path}`)).body, /mjs/);
 });

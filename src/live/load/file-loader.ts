@@ -5,14 +5,12 @@
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
-import { isInspected } from '../../base/inspector.ts';
-import { LoadClock } from '../../base/load-clock.ts';
 import type { Reader } from '../../contract/reader.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
 import { listControllers } from './naming.ts';
-import { HungLoad, isTransient } from './passing-failures.ts';
+import { HungLoad, isTransient, withinLoadTimeout } from './passing-failures.ts';
 import { SourceChanged } from './source-texts.ts';
 import { prepareTypeScript } from './typescript.ts';
 
@@ -127,20 +125,6 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
     },
     closure: modules.closure,
   };
-}
-
-/** @throws HungLoad. The import continues then */
-async function withinLoadTimeout(work: Promise<Module>, limit: number): Promise<Module> {
-  let clock = new LoadClock(limit);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setInterval(() => {
-      if (isInspected()) clock = new LoadClock(limit);
-      const reason = clock.check();
-      if (reason !== undefined) reject(new HungLoad(limit, reason));
-    }, limit / 10);
-  });
-  return Promise.race([work, late]).finally(() => clearInterval(timer));
 }
 
 /** Loads what every load needs, while the worker waits for its order. A load reports the errors of this function. */

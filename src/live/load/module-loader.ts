@@ -5,13 +5,12 @@ import module from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { checkSource } from '../../base/source-file.ts';
-import { withTimeLimit } from '../../base/time.ts';
 import type { ModuleExports } from '../../contract/part-schemas.ts';
 import type { ImportedFiles } from '../../contract/source/files.ts';
 import { isOwnFile } from '../../own-files.ts';
 import { recordBySource } from './import-scan.ts';
 import { ownUrl } from './own-package.ts';
-import { HungLoad } from './passing-failures.ts';
+import { withinLoadTimeout } from './passing-failures.ts';
 import { createResolutions, type Resolutions } from './resolutions.ts';
 import { createSourceTexts, isAuthorsSource, type SourceTexts } from './source-texts.ts';
 import { enableTypeScript } from './typescript.ts';
@@ -95,7 +94,7 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     },
     async loadSchemas(path, loadTimeout) {
       try {
-        await withTimeLimit(loader.load(path, 0), loadTimeout, () => new HungLoad(loadTimeout));
+        await withinLoadTimeout(loader.load(path, 0), loadTimeout);
       } catch (error) {
         exportsByPath.set(path, { error });
       }

@@ -3,6 +3,8 @@
 // - The import takes too long (HungLoad). Such a file is not imported again until it changes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../../base/fingerprint.ts';
+import { isInspected } from '../../base/inspector.ts';
+import { LoadClock } from '../../base/load-clock.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
 import { SourceChanged } from './source-texts.ts';
 
@@ -26,4 +28,18 @@ export class HungLoad extends LoadRefusal {
   constructor(limitMs: number, reason: string) {
     super('LOAD_TIMEOUT', `it did not finish loading within ${limitMs} ms of CPU (LOAD_TIMEOUT): ${reason}`);
   }
+}
+
+/** @throws HungLoad. The import continues then */
+export async function withinLoadTimeout<T>(work: Promise<T>, limit: number): Promise<T> {
+  let clock = new LoadClock(limit);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setInterval(() => {
+      if (isInspected()) clock = new LoadClock(limit);
+      const reason = clock.check();
+      if (reason !== undefined) reject(new HungLoad(limit, reason));
+    }, limit / 10);
+  });
+  return Promise.race([work, late]).finally(() => clearInterval(timer));
 }

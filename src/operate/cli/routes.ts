@@ -89,7 +89,7 @@ export function listRoutes(groups: readonly LoadedGroup[], routes = routeTable('
     .filter(({ target }) => target !== GROUPS_TARGET)
     .map(({ methods, path, target }): ListedRoute => ({ kind: 'explicit', methods, path, operation: target }));
   const groupRoutes = groups
-    .toSorted((a, b) => (a.group < b.group ? -1 : 1))
+    .toSorted((a, b) => (a.group === FALLBACK || (b.group !== FALLBACK && a.group > b.group) ? 1 : -1))
     .flatMap((group) => listGroup(group, prefixOf(routes), router));
   return [...explicitRoutes, ...groupRoutes];
 }

@@ -8,6 +8,7 @@ export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/erro
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
+export { toNodeStream } from './controller/node-stream.ts';
 export type {
   Access,
   AccessRule,

@@ -11,6 +11,7 @@ export { type FileReplyOptions, fileReply } from './controller/file-reply.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type { Mount, MountSettings, NodeHandler, NodeMountSettings, WebHandler } from './controller/mount.ts';
 export { mount } from './controller/mount.ts';
+export { toNodeStream } from './controller/node-stream.ts';
 export type {
   Access,
   AccessRule,

@@ -1,4 +1,5 @@
 // Describes failed system calls in messages for people: `permission denied` for EACCES. The caller adds the path.
+import { isNativeError } from 'node:util/types';
 
 const SENTENCES: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
@@ -17,13 +18,18 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EMFILE: 'too many files are open',
 };
 
+/** An error of Node is of another realm than the code of a test in Jest, so `instanceof` alone does not find it. */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || isNativeError(value);
+}
+
 export function errorCode(error: unknown): string | undefined {
-  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  const code = isError(error) ? (error as { code?: unknown }).code : undefined;
   return typeof code === 'string' ? code : undefined;
 }
 
 export function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return isError(error) ? error.message : String(error);
 }
 
 /**
@@ -33,7 +39,5 @@ export function errorMessage(error: unknown): string {
 export function describeFailure(error: unknown): string {
   const code = errorCode(error);
   const sentence = code === undefined ? undefined : SENTENCES[code];
-  return (
-    sentence ?? code ?? (error instanceof Error ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure')
-  );
+  return sentence ?? code ?? (isError(error) ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure');
 }

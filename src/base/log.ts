@@ -1,6 +1,7 @@
 // Creates log lines: one JSON object a line. log-writer.ts writes the lines. No caller passes a header value, a body, a
 // query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
+import { isError as isAnyError } from './failure.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -107,7 +108,7 @@ function fullMessageOf(thrown: unknown): string {
   return `an object with ${fields || 'no fields'}`;
 }
 
-const isError = (value: unknown): value is Error => attempt(() => value instanceof Error, false);
+const isError = (value: unknown): value is Error => attempt(() => isAnyError(value), false);
 
 const readField = (object: object, name: string): unknown => attempt(() => Reflect.get(object, name), NO_TEXT);
 

@@ -2,6 +2,7 @@
 
 import type { OperationLog } from '../api/controller.ts';
 import type { Exchange } from '../request/exchange.ts';
+import { isError } from './failure.ts';
 import { describeError, idsOf, type Log, type LogFields } from './log.ts';
 
 /** The fields of a log line that only the service may set. */
@@ -48,5 +49,5 @@ function safeFields(fields: LogFields | null | undefined): LogFields {
 
 /** Replaces an error by its stack, because JSON would make `{}` of the error. An error can have no stack. */
 function fieldValue(value: unknown): unknown {
-  return value instanceof Error ? (value.stack ?? String(value)) : value;
+  return isError(value) ? (value.stack ?? String(value)) : value;
 }

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isError } from '../../base/failure.ts';
 import { type LoadErrorCode, LoadRefusal } from '../../base/load-refusal.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { ContractError } from '../../contract/contract-error.ts';
@@ -59,7 +60,7 @@ async function describeSafely(error: unknown, file: string, imported: readonly s
 }
 
 async function describe(error: unknown, file: string, imported: readonly string[]): Promise<Omit<LoadError, 'code'>> {
-  if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
+  if (!isError(error)) return { reason: `it threw ${describeThrown(error)} while loading` };
   if (error instanceof ContractError)
     return {
       reason: oneLine(error.message),

@@ -64,10 +64,8 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
   const resolutions = createResolutions(record, onFile);
-  const recorder: ImportRecorder =
-    typeof module.registerHooks === 'function'
-      ? recordByHooks({ record, texts, resolved, resolutions })
-      : recordBySource(record, texts, resolutions);
+  const recorder =
+    recordByHooks({ record, texts, resolved, resolutions }) ?? recordBySource(record, texts, resolutions);
   let typescriptReady: Promise<void> | undefined;
   const exportsByPath = new Map<string, ModuleExports>();
   const loader: Pick<ModuleLoader, 'load' | 'loadSchemas'> = {
@@ -130,9 +128,9 @@ interface RecorderParts {
   readonly resolutions: Resolutions;
 }
 
-/** For Node 22.15 and later, which call hooks for each module. */
-function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts): ImportRecorder {
-  module.registerHooks({
+/** For Node 22.15 and later, which call hooks for each module. @returns undefined on other Nodes, and in Jest */
+function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts): ImportRecorder | undefined {
+  const hooks: module.RegisterHooksOptions = {
     resolve(specifier, context, nextResolve) {
       const { parentURL } = context;
       const from = parentURL?.startsWith('file:') === true ? fileURLToPath(parentURL) : undefined;
@@ -163,7 +161,13 @@ function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts):
       if (!isAuthorsSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
     },
-  });
+  };
+  try {
+    module.registerHooks(hooks);
+  } catch {
+    // Jest has a loader of its own, and refuses hooks. Older releases of Node have no such function.
+    return undefined;
+  }
   return { beforeImport() {}, afterImport() {} };
 }
 

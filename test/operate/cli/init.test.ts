@@ -201,6 +201,8 @@ test('init refuses a folder that it cannot make and a package.json that it canno
 
 test('the smallest example has the tool versions of this checkout', () => {
   const { devDependencies } = readJson(join(ROOT, 'package.json'));
-  for (const [name, version] of Object.entries(readJson(join(ROOT, 'examples/smallest/package.json')).devDependencies))
-    assert.equal(version, devDependencies[name], name);
+  const template = readJson(join(ROOT, 'examples/smallest/package.json')).devDependencies;
+  assert.equal(template['@types/node'], devDependencies['@types/node']);
+  // judges/template.test.mjs compares the version with what the tools of a project take.
+  assert.equal(template.typescript, readJson(join(ROOT, 'judges/package.json')).devDependencies.typescript);
 });

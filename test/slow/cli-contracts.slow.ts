@@ -108,6 +108,11 @@ describe('a type is not written out', () => {
     ],
     [
       "Except<Local, 'a'>",
+      /would lose the tag @default/,
+      `${HEAD}interface Local { a: 1; /** @default 3 */ b: number }\n`,
+    ],
+    [
+      "Except<Local, 'a'>",
       /would lose the constraint Int/,
       `${HEAD}import type { Int } from 'gatefold';\ninterface Local { a: 1; b: Int[] }\n`,
     ],

@@ -1,16 +1,18 @@
 // `gatefold contracts` asks the TypeScript of the project for the types that the reader refuses, and writes them into
 // `contracts.gen.ts` beside the controllers. Serving needs that file alone. The controllers are inspected again until
 // no new type is wanted, because a load stops at the first type that it refuses.
-import { mkdtempSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeFailure, errorCode } from '../../base/failure.ts';
+import { describeFailure } from '../../base/failure.ts';
+import { writeWholeFile } from '../../base/whole-file.ts';
 import { digestOf, MADE_TYPES_FILE, type MadeIndex, placeKey, type Source } from '../../contract/made-types.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
 import { brokenFiles, inspectFolder } from './inspection.ts';
 import { printType, Unprintable } from './type-printer.ts';
 import { findLoss, openTypeProject, type TypeProject } from './type-project.ts';
+import { readOrEmpty } from './types.ts';
 
 export const command: Command = {
   name: 'contracts',
@@ -137,21 +139,11 @@ function render(made: ReadonlyMap<string, MadeType>, project: TypeProject | unde
   return `${text}/*gatefold ${JSON.stringify(index)}*/\n`;
 }
 
-function readOrEmpty(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return '';
-    throw new CommandError(`Cannot read ${path}: ${describeFailure(error)}`);
-  }
-}
-
-/** Replaces the file by a rename, because a service may read it. Removes a file that nothing needs. */
+/** Replaces the file whole, because a service may read it. Removes a file that nothing needs. */
 function replace(path: string, text: string): void {
   try {
-    if (text === '') return rmSync(path);
-    writeFileSync(`${path}.part~`, text);
-    renameSync(`${path}.part~`, path);
+    if (text === '') rmSync(path);
+    else writeWholeFile(path, text, { mode: 0o644, isDurable: false });
   } catch (error) {
     throw new CommandError(`Cannot write ${path}: ${describeFailure(error)}`);
   }

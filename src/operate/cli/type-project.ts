@@ -58,12 +58,10 @@ export function openTypeProject(folder: string, wanted: readonly WantedType[]): 
 
   function importsOf(file: ts.SourceFile): ts.SourceFile[] {
     const found: ts.SourceFile[] = [];
+    // Each text is tried as a specifier, so `import('./x.ts')` in a type or in code counts, too.
     const visit = (node: ts.Node): void => {
-      const isSpecifier =
-        ts.isStringLiteral(node) && /^(?:Import|Export|LiteralType)/.test(ts.SyntaxKind[node.parent.kind] ?? '');
-      const symbol = isSpecifier ? checker.getSymbolAtLocation(node) : undefined;
-      const declaration = symbol?.declarations?.[0];
-      if (declaration !== undefined) found.push(declaration.getSourceFile());
+      const symbol = ts.isStringLiteral(node) ? checker.getSymbolAtLocation(node) : undefined;
+      found.push(...(symbol?.declarations ?? []).map((declaration) => declaration.getSourceFile()));
       ts.forEachChild(node, visit);
     };
     visit(file);
@@ -166,7 +164,9 @@ export function findLoss(start: ts.Node, { ts, checker }: TypeProject): string |
   for (const node of pending) {
     const source = node === start ? node.getText() : node.getFullText();
     for (const [comment] of source.matchAll(/\/\*\*[\s\S]*?\*\//g)) {
-      const [, tag] = /@(\w+)/.exec(findUnreadConstraint(comment) ?? '') ?? [];
+      // A default, too, is lost with its tag.
+      const [, tag] =
+        /@(\w+)/.exec(findUnreadConstraint(comment) ?? '') ?? /@(default|trim|closed)\b/.exec(comment) ?? [];
       if (tag !== undefined) loss ??= `the tag @${tag}`;
     }
     visit(node);

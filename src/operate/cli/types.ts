@@ -39,7 +39,7 @@ async function run({ settings, io, flagValues: { out }, switches }: CommandCall)
   return { json, text: isCurrent ? `${out} is current` : `Wrote ${out}`, warnings: untypedOperations };
 }
 
-function readOrEmpty(path: string): string {
+export function readOrEmpty(path: string): string {
   try {
     // On Windows, git may have changed the line ends of a file that is up to date.
     return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');

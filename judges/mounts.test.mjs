@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { createTRPCClient, httpBatchLink } from '@trpc/client';
+import express from 'express';
 
 const root = resolve(import.meta.dirname, '..');
 const controllers = {
@@ -225,6 +226,22 @@ test('the application that is being replaced serves on', async () => {
   assert.equal((await ask('/')).text, '<h1>old</h1>');
   assert.equal((await ask('/robots.txt')).text, 'User-agent: *');
   assert.equal((await ask('/nothing')).status, 404);
+});
+
+test('an Express application in front passes a path on, by the code of docs/MIGRATING.md', async (t) => {
+  const page = readFileSync(join(root, 'docs/MIGRATING.md'), 'utf8');
+  const code = /```js\nimport [^\n]+\n(.*?)```/s.exec(page)[1].replace('3000', new URL(url).port);
+  const app = express();
+  new Function('app', 'send', code)(app, httpRequest);
+  app.use((_req, res) => res.status(404).send('old'));
+  const server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const front = `http://127.0.0.1:${server.address().port}`;
+  assert.equal((await (await fetch(`${front}/api/hono/item/7`)).json()).id, '7');
+  assert.equal((await fetch(`${front}/api/hono/upload`, { method: 'POST', body: 'abc' })).status, 200);
+  assert.equal(await (await fetch(`${front}/other`)).text(), 'old');
+  server.closeAllConnections();
 });
 
 /** Sends bytes in pieces of 64 KiB, and returns the body of the answer. */

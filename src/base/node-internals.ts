@@ -162,21 +162,26 @@ export function reviveRequest(request: IncomingMessage): void {
 }
 
 /**
- * Calls `listener` with the number of bytes of the body so far. Overrides `push`, which Node's parser calls with each
- * piece. On a Node whose parser calls another method, a body is not counted.
+ * Calls `wait` when the reader of a body wants more bytes. Calls `receive` with the length of each piece that has come,
+ * and with undefined at the end. Overrides `_read` and `push`, by which Node's streams ask for bytes and get them. On a
+ * Node that calls other methods, a body is not counted.
  */
-export function onBodyBytes(request: IncomingMessage, listener: (size: number) => void): void {
-  const { push } = request;
-  let size = 0;
-  const add = (length: number) => {
-    size += length;
-    listener(size);
-  };
-  add(request.readableLength);
-  request.push = (chunk, encoding) => {
-    if (chunk !== null) add(chunk.length);
-    return push.call(request, chunk, encoding);
-  };
+export function watchBody(
+  request: IncomingMessage,
+  { wait, receive }: { wait(): void; receive(length: number | undefined): void },
+): void {
+  const { push, _read: read } = request;
+  if (request.readableLength > 0) receive(request.readableLength);
+  Object.assign(request, {
+    _read(size: number) {
+      wait();
+      read.call(request, size);
+    },
+    push(chunk: Uint8Array | null, encoding?: BufferEncoding) {
+      receive(chunk?.length);
+      return push.call(request, chunk, encoding);
+    },
+  });
 }
 
 type Headers = Readonly<Record<string, unknown>>;

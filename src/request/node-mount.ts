@@ -4,7 +4,7 @@
 import type { NodeHandler } from '../api/controller/mount.ts';
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
-import { onBodyBytes, reviveRequest } from '../base/node-internals.ts';
+import { reviveRequest, watchBody } from '../base/node-internals.ts';
 import { isThenable } from '../base/values.ts';
 import { requestFacts } from './answer/refusals.ts';
 import type { Responder } from './answer/response.ts';
@@ -17,15 +17,25 @@ import { targetOf } from './web-request.ts';
 /** The methods that have no effect once the service has answered for a handler that is late. */
 const WRITERS = 'setHeader appendHeader removeHeader flushHeaders addTrailers writeHead write end'.split(' ');
 
-export function handOver(exchange: Exchange, handler: NodeHandler, { log, respond, bodyLimit }: CallOptions): void {
+export function handOver(exchange: Exchange, handler: NodeHandler, options: CallOptions): void {
+  const { log, respond, bodyLimit, processLimits } = options;
+  const { streamedUploads } = processLimits;
   const { request, response, answer, choice } = exchange;
   const { settings, mount } = choice.operation;
   const fail = (error: unknown) => respond.fail(exchange, error);
   if (response.destroyed) return respond.complete(exchange, 499, 0);
   reviveRequest(request);
-  onBodyBytes(request, (size) => {
-    const { bodyLimit: limit = bodyLimit } = settings;
-    if (size > limit && !answer.isComplete) fail(tooLarge(limit));
+  if (exchange.hasBody && !request.complete) streamedUploads.begin(exchange, fail);
+  const { bodyLimit: limit = bodyLimit } = settings;
+  let size = 0;
+  watchBody(request, {
+    wait: () => streamedUploads.beginWait(exchange),
+    receive(length) {
+      if (length === undefined) return streamedUploads.end(exchange);
+      streamedUploads.endWait(exchange);
+      size += length;
+      if (size > limit) fail(tooLarge(limit));
+    },
   });
   if (answer.isComplete) return;
   request.url = targetOf(exchange);

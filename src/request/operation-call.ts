@@ -10,6 +10,7 @@ import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { Problem } from '../contract/contract.ts';
 import { discardResult } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
+import type { ProcessLimits } from './body/body.ts';
 import type { Query } from './body/form.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import type { ExchangeContexts } from './exchange-contexts.ts';
@@ -23,6 +24,7 @@ export interface CallOptions extends ParamsParts {
   readonly contexts: ExchangeContexts;
   readonly respond: Responder;
   readonly bodyLimit: number;
+  readonly processLimits: ProcessLimits;
 }
 
 export function createCallSteps(options: CallOptions) {

@@ -33,6 +33,40 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(typeof internals.bindSocket('192.0.2.1', 0, 4), 'number');
   });
 
+  it('reviveRequest lets a request without a body emit end', async (test) => {
+    const { port } = await listen(
+      test,
+      createHttpServer({ optimizeEmptyRequests: true } as object, (request, response) => {
+        internals.reviveRequest(request);
+        request.resume().on('end', () => response.end('ended'));
+      }),
+    );
+    const client = connect(port, '127.0.0.1');
+    client.write(REQUEST);
+    assert.match(String(await once(client, 'data')), /ended/);
+    client.destroy();
+  });
+
+  it('watchBody tells when a body is wanted, and how much of it has come', async (test) => {
+    const calls: unknown[] = [];
+    const { port } = await listen(
+      test,
+      createHttpServer((request, response) => {
+        internals.watchBody(request, { wait: () => calls.push('wait'), receive: (length) => calls.push(length) });
+        request.resume().on('end', () => response.end(JSON.stringify(calls)));
+      }),
+    );
+    const client = connect(port, '127.0.0.1');
+    client.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabc');
+    while (!calls.includes('wait')) await wait(10);
+    client.write('de');
+    const answer = String(await once(client, 'data'));
+    const [, list = ''] = /\r\n\r\n(.*)$/s.exec(answer) ?? [];
+    const lengths = (JSON.parse(list) as unknown[]).filter((call) => call !== 'wait');
+    assert.deepEqual(lengths, [3, 2, null]);
+    client.destroy();
+  });
+
   it('stopListening refuses new connections and leaves idle ones open', async (test) => {
     const { server, port } = await listen(
       test,

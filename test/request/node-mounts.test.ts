@@ -1,6 +1,6 @@
 // Mounts of handlers of Node's own types: what they get, what happens to their answers, and handlers that misbehave.
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { GATEFOLD, onUncaught, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -42,6 +42,12 @@ const ODD = `(request, response, next) => {
     case 'connection': response.setHeader('Connection', 'close'); response.end('x'); return;
   }
 }`;
+
+function openUpload(port: number, text: string): Promise<Socket> {
+  return new Promise((done) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text, () => done(socket)));
+  });
+}
 
 async function until(isDone: () => boolean): Promise<void> {
   for (let i = 0; i < 500; i++) {
@@ -298,6 +304,25 @@ test('a fallback of a Node handler gets every other path', async (t) => {
     assert.equal((await ask(running, `GET ${path}`)).json.url, path);
   assert.equal((await ask(running, 'OPTIONS /x')).json.method, 'OPTIONS');
   assert.equal((await ask(running, 'GET /api/order')).json.url, undefined);
+});
+
+test('uploads that wait for their clients are limited by network, and hold up nobody else', async (t) => {
+  const running = await startService({
+    controllers: { 'OldController.mjs': mounted(ECHO) },
+    settings: { MAX_IN_FLIGHT: '4' },
+  });
+  t.after(() => running.close());
+  const head = 'POST /api/old HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc';
+  const first = await openUpload(running.port, head);
+  await until(() => running.app.inFlight() === 1);
+  const refused = parseRaw(await running.raw(head, 1));
+  assert.deepEqual([refused.status, JSON.parse(refused.body).error_code], [503, 'OVERLOADED']);
+  assert.equal((await ask(running, 'GET /api/old')).status, 200);
+  const ended = new Promise<string>((done) => first.once('data', (text) => done(String(text))));
+  first.write('defghij');
+  assert.match(await ended, /200 OK/);
+  first.destroy();
+  assert.equal((await ask(running, 'POST /api/old\nContent-Length: 3', 'abc')).json.body, 'abc');
 });
 
 test('of two files of one name the first extension serves, and a folder of the name does not', async (t) => {

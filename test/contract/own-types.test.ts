@@ -97,7 +97,7 @@ describe('the refusal has the reason for', () => {
     [
       'a table of Drizzle',
       'typeof users.$inferInsert',
-      "import { users } from '../src/user.ts';",
+      "import type { users } from '../src/user.ts';",
       /export const NewRow = createInsertSchema\(users\), of drizzle-zod, and write z\.infer<typeof NewRow>/,
     ],
     [

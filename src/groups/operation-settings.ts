@@ -52,9 +52,9 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, Rule>> = {
   ],
 };
 
-const { access, limit, timeout, bodyLimit, summary, hidden, unchecked } = PROPERTIES;
+const { access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked } = PROPERTIES;
 const WEB_MOUNT: Readonly<Record<string, Rule>> = {
-  ...{ access, limit, timeout, bodyLimit, summary, hidden, unchecked },
+  ...{ access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked },
   cors: [(value) => value === 'own' || value === 'service', "'own' or 'service'"],
 };
 const NODE_MOUNT: typeof WEB_MOUNT = { ...WEB_MOUNT, strip: [isBoolean, 'true or false'] };

@@ -24,6 +24,7 @@ export function handOver(exchange: Exchange, handler: NodeHandler, options: Call
   const { settings, mount } = choice.operation;
   const fail = (error: unknown) => respond.fail(exchange, error);
   if (response.destroyed) return respond.complete(exchange, 499, 0);
+  exchange.body.isStreamed = exchange.hasBody;
   reviveRequest(request);
   if (exchange.hasBody && !request.complete) streamedUploads.begin(exchange, fail);
   const { bodyLimit: limit = bodyLimit } = settings;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { assertEnvelope, parseRaw, type Service, startService } from '../support/service.ts';
+import { assertEnvelope, GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
 
 const controllers = {
   'FileController.mjs': `
@@ -27,6 +27,12 @@ const controllers = {
       async red(data) { for await (const _ of data); return { whole: true }; }
       patch(data) { return { data }; }
     }`,
+  'WebController.mjs': `import { mount } from '${GATEFOLD}';
+    const read = async (request) => new Response(String((await request.arrayBuffer()).byteLength));
+    export default mount(read, { bodyTimeout: 5000, bodyLimit: 1e9, timeout: 600_000 });`,
+  'NodeController.mjs': `import { mount } from '${GATEFOLD}';
+    const read = (request, response) => request.resume().on('end', () => response.end('read'));
+    export default mount.node(read, { bodyLimit: 1e9, timeout: 600_000 });`,
 };
 
 interface Upload extends Socket {
@@ -87,12 +93,14 @@ test('a body has REQUEST_TIMEOUT, or bodyTimeout of its operation, or as a strea
   const pass = createClock(t);
   const service = await serve(t, { REQUEST_TIMEOUT: '2s', HEADERS_TIMEOUT: '1s' });
   // The group is imported before the seconds pass.
-  await (await fetch(`${service.url}/api/slow/none`)).text();
+  for (const group of ['slow', 'web', 'node']) await (await fetch(`${service.url}/api/${group}/none`)).text();
   const bodies = [
     { path: 'PATCH /api/slow', piece: 'x', answer: '', seconds: 0 },
     { path: 'POST /api/slow', piece: 'x', answer: '', seconds: 0 },
     { path: 'PUT /api/slow', piece: 'x', answer: '', seconds: 0 },
+    { path: 'PUT /api/web', piece: 'x'.repeat(2048), answer: '', seconds: 0 },
     { path: 'PATCH /api/file', piece: 'x'.repeat(2048), answer: '', seconds: 0 },
+    { path: 'PUT /api/node', piece: 'x'.repeat(2048), answer: '', seconds: 0 },
   ];
   const sockets = bodies.map((body) => {
     const socket = connect(service.port, '127.0.0.1');
@@ -114,11 +122,11 @@ test('a body has REQUEST_TIMEOUT, or bodyTimeout of its operation, or as a strea
       }
       for (let turns = 0; turns < 30; turns++) await turn();
     });
-  for (const body of bodies.slice(0, 3)) assertEnvelope(parseRaw(body.answer), 408, 'REQUEST_TIMEOUT');
-  const [whole = 0, longer = 0, stream = 0, endless] = bodies.map(({ seconds }) => seconds);
+  for (const body of bodies.slice(0, 4)) assertEnvelope(parseRaw(body.answer), 408, 'REQUEST_TIMEOUT');
+  const [whole = 0, longer = 0, stream = 0, web = 0, ...endless] = bodies.map(({ seconds }) => seconds);
   assert.ok(whole >= 2 && whole < 5, `${whole} s`);
-  assert.ok(longer >= 5 && longer < 15 && stream >= 5 && stream < 15, `${longer} s, ${stream} s`);
-  assert.equal(endless, 89);
+  for (const seconds of [longer, stream, web]) assert.ok(seconds >= 5 && seconds < 15, `${seconds} s`);
+  assert.deepEqual(endless, [89, 89]);
 });
 
 describe('a streamed upload', () => {

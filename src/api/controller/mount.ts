@@ -11,7 +11,10 @@ export type WebHandler = (request: Request, params: ControllerParams) => Respons
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
 
 export interface MountSettings
-  extends Pick<OperationSettings, 'access' | 'limit' | 'timeout' | 'bodyLimit' | 'summary' | 'hidden' | 'unchecked'> {
+  extends Pick<
+    OperationSettings,
+    'access' | 'limit' | 'timeout' | 'bodyLimit' | 'bodyTimeout' | 'summary' | 'hidden' | 'unchecked'
+  > {
   /**
    * With `'own'`, the handler answers OPTIONS, sets the CORS headers and checks the origin of pages by itself. Default:
    * `'own'` for `fallback` of the service file, and `'service'` for a controller.

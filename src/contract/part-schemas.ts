@@ -110,11 +110,14 @@ export function applySchemas(
     return moveDefinitions(json, `${name}_${part}`);
   };
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
+  const resultSchema = result && write(result, 'result');
   const firstResult = {
     ...first,
+    // A JSON Schema also decides what `results: 'declared'` sends. The schema of a library is called instead.
+    ...(result && 'json' in result && { returnedSchema: resultSchema }),
     // The setting `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (settings.status ?? 200) : first.status,
-    schema: result === undefined ? first.schema : write(result, 'result'),
+    schema: resultSchema ?? first.schema,
   };
   const data =
     body !== undefined ? write(body, 'body') : query && asData === 'always' ? write(query, 'query') : undefined;

@@ -1,6 +1,7 @@
 // Calls an operation with its guards: every `_before`, then the operation inside of each `_around`, then `_after`.
 import { isReply } from '../api/controller/reply.ts';
 import type { ControllerParams } from '../api/controller.ts';
+import { isFileBody } from '../base/files/file-body.ts';
 import { isThenable } from '../base/values.ts';
 import type { Operation } from '../groups/operations.ts';
 import { limitResult } from './answer/declared-result.ts';
@@ -41,12 +42,31 @@ async function performGuarded(
         '_before returned a value that is no Reply: throw an HttpError to refuse, or return nothing to let the request pass',
       );
   }
-  const result = await (around.length === 0
-    ? method.call(controller, data, params)
-    : performInside(operation, around, data, params, exchange));
-  const replacement = await after?.call(controller, result, params);
-  return replacement === undefined ? result : replacement;
+  /** The results of the operation and of the guards. Only one of them is sent. */
+  const results: unknown[] = [];
+  try {
+    const result = await (around.length === 0
+      ? method.call(controller, data, params)
+      : performInside(operation, around, data, params, exchange, results));
+    results.push(result);
+    const replacement = await after?.call(controller, result, params);
+    const sent = replacement === undefined ? result : replacement;
+    for (const made of results) closeReplacedFile(made, sent);
+    return sent;
+  } catch (error) {
+    // Nothing sends these results, so their files and connections are closed.
+    results.forEach(discardResult);
+    throw error;
+  }
 }
+
+/** A guard may read the stream that it replaces, but nothing reads the file of a `fileReply`. */
+function closeReplacedFile(made: unknown, sent: unknown): void {
+  const body = bodyOf(made);
+  if (isFileBody(body) && body !== bodyOf(sent)) body.content.close();
+}
+
+const bodyOf = (result: unknown): unknown => (isReply(result) ? result.body : result);
 
 /** Calls each `_around`, whose `next` calls the following one. The `next` of the last one calls the operation. */
 async function performInside(
@@ -55,8 +75,8 @@ async function performInside(
   data: unknown,
   params: ControllerParams,
   exchange: Exchange,
+  results: unknown[],
 ): Promise<unknown> {
-  const results: unknown[] = [];
   let isOver = false;
 
   /** Calls the `_around` at an index, or the operation behind the last one. */
@@ -89,10 +109,6 @@ async function performInside(
 
   try {
     return await callFrom(0);
-  } catch (error) {
-    // Nothing sends these results, so their files and connections are closed.
-    results.forEach(discardResult);
-    throw error;
   } finally {
     isOver = true;
   }

@@ -174,6 +174,8 @@ const ROWS: readonly Row[] = [
   ['unknown', '(): unknown', '({ a: { b: 1 } })', { a: { b: 1 } }],
   ['a field that is unknown', '(): { a: unknown }', '({ a: { b: 1 }, c: 1 })', { a: { b: 1 } }],
   ['object', '(): object', '({ a: 1 })', { a: 1 }],
+  ['a field that is never there', '(): { id: number; name?: never }', 'row()', { id: 1 }],
+  ['an index signature of never', '(): Record<string, never>', 'row()', {}],
   ['the empty type', '(): Record<never, never>', '({ a: 1 })', {}],
   [
     'Pick, Omit and an intersection',
@@ -415,6 +417,46 @@ describe('a schema of a library as the result', () => {
         assert.equal(status, 500);
         assert.match(JSON.stringify(service.lines), /does not fit its schema: \/id no number/);
       } else if (expected === 'Done') assert.equal((body as { message: string }).message, 'Done');
+      else assert.deepEqual(body, expected);
+    });
+});
+
+describe('a schema as the result of an operation whose type says nothing', () => {
+  const SCHEMAS = `const fields = { type: 'object', properties: { id: { type: 'integer' } } };
+const closed = { ...fields, additionalProperties: false };
+const texts = { ...fields, additionalProperties: { type: 'string' } };
+const library = (make: (value: any) => unknown) =>
+  ({ '~standard': { version: 1, vendor: 'test', validate: (value: any) => ({ value: make(value) }) } });\n`;
+  const OPERATIONS: Readonly<Record<string, readonly [schema: string, code: string, expected: unknown]>> = {
+    open: ['fields', 'row()', { id: 1 }],
+    closed: ['closed', 'row()', { id: 1 }],
+    list: ["{ type: 'array', items: closed }", '[row()]', [{ id: 1 }]],
+    reply: ['closed', 'new Answer(201, row())', { id: 1 }],
+    events: ['closed', 'eventStream((async function* () { yield row(); })())', ['{"id":1}']],
+    texts: ['texts', '({ id: 1, name: "Ann", boss: row() })', { id: 1, name: 'Ann', boss: {} }],
+    number: ['library(({ id }) => id)', 'row()', { data: 1 }],
+    later: ['library(({ id }) => id)', 'Promise.resolve(row())', { data: 1 }],
+    null: ['library(() => null)', 'row()', 'Done'],
+    json: ['library(() => null)', '({ toJSON: row })', 'Done'],
+    replied: ['library(({ name }) => name)', 'new Answer(200, row())', { data: 'Ann' }],
+  };
+  let service: Service;
+  before(async () => {
+    const settings = Object.entries(OPERATIONS).map(([name, [schema]]) => `${name}: { result: ${schema} as never }`);
+    const methods = Object.entries(OPERATIONS).map(([name, [, code]]) => `${name}(): any { return ${code}; }`);
+    const source = `${HEAD}${SCHEMAS}export default class XController {
+  static operations = { ${settings.join(', ')} };
+  ${methods.join('\n  ')}
+}`;
+    service = await startService({
+      controllers: { 'XController.ts': source, 'service.ts': SERVICE("results: 'declared'") },
+    });
+  });
+  after(() => service.close());
+  for (const [name, [, , expected]] of Object.entries(OPERATIONS))
+    test(`limits it: ${name}`, async () => {
+      const { body } = await read(`${service.url}/api/x/${name}`);
+      if (expected === 'Done') assert.equal((body as { message: string }).message, 'Done');
       else assert.deepEqual(body, expected);
     });
 });

@@ -5,6 +5,9 @@ import {
   appendFileSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -15,6 +18,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { parseSettings, SettingsError } from '../../src/base/config.ts';
 import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -136,6 +140,14 @@ describe('a path outside of BASE_PATH', () => {
       assert.doesNotMatch(body, /content of|secret/, path);
     }
     assert.equal(await (await site.get('/good.txt')).text(), 'content of index.html');
+    // A file outside of the folder, behind a link, is answered like no file.
+    for (const path of ['/out.txt', '/up/secret.txt', '/env.txt'])
+      for (const [verb, end] of [
+        ['GET', '/'],
+        ['POST', ''],
+        ['OPTIONS', ''],
+      ] as const)
+        assert.equal((await site.get(path + end, {}, verb)).status, 404, `${verb} ${path}${end}`);
   });
 
   it('takes GET and HEAD where there is a file', async (test) => {
@@ -172,7 +184,7 @@ describe('a path outside of BASE_PATH', () => {
       const answer = await get(path, headers);
       assert.deepEqual([path, answer.status, await answer.text()], [path, status, content]);
       assert.equal(answer.headers.get('content-type'), 'text/html; charset=utf-8');
-      assert.equal(answer.headers.get('cache-control'), status === 200 ? 'no-cache' : null, path);
+      assert.equal(answer.headers.get('cache-control'), status === 200 ? 'no-cache' : 'no-store', path);
     }
     put('tasks/7.html');
     assert.equal(await (await get('/tasks/7', html)).text(), 'content of tasks/7.html');
@@ -457,7 +469,7 @@ describe('the answer with a file', () => {
   });
 
   it('has the headers of the service file', async (test) => {
-    const site = await startSite(test, ['index.html', 'app.js'], {
+    const site = await startSite(test, ['index.html', 'app.js', '404.html'], {
       controllers: {
         'service.mjs': `import { defineService } from '${GATEFOLD}';
 export default defineService({
@@ -472,6 +484,7 @@ export default defineService({
     };
     assert.deepEqual(await fieldsOf('/'), ['yes', "default-src 'self'", 'no-cache']);
     assert.deepEqual(await fieldsOf('/app.js'), ['yes', null, 'max-age=60']);
+    assert.deepEqual(await fieldsOf('/none'), ['yes', "default-src 'self'", 'no-store']);
   });
 });
 
@@ -566,5 +579,48 @@ export default class {
       assert.doesNotMatch(await answer.text(), /"?secret"?$/, path);
     }
     assert.ok(!service.lines.some(({ level }) => level === 'error' || level === 'warn'));
+  });
+
+  it('closes the file of a reply that a guard replaces', { skip: process.platform !== 'linux' }, async (test) => {
+    const root = mkdtempSync(join(tmpdir(), 'gatefold-replaced-'));
+    test.after(() => rmSync(root, { recursive: true, force: true }));
+    const file = join(root, 'large.bin');
+    writeFileSync(file, Buffer.alloc(200_000, 'x'));
+    const group = (guard: string) => `import { once } from 'node:events';
+import { fileReply, Reply } from '${GATEFOLD}';
+export default class {
+  GET() { return fileReply(${JSON.stringify(root)}, 'large.bin'); }
+  ${guard}
+}`;
+    const service = await startService({
+      controllers: {
+        'AfterController.mjs': group('_after() { return { replaced: true }; }'),
+        'LateController.mjs': group(`static operations = { GET: { timeout: 20 } };
+  async _around(next, data, { signal }) { await once(signal, 'abort'); return fileReply(${JSON.stringify(root)}, 'large.bin'); }`),
+        'ThrowController.mjs': group('_after() { throw new Error("no"); }'),
+        'AroundController.mjs': group('async _around(next) { await next(); return { replaced: true }; }'),
+        'TwiceController.mjs': group('async _around(next) { await next(); return next(); }'),
+        'HeadersController.mjs': group('_after({ body }) { return new Reply(200, body, { "X-A": "b" }); }'),
+      },
+      expectedErrors: ['request-failed'],
+    });
+    test.after(() => service.close());
+    const sizes = new Map<string, number>();
+    for (const name of ['after', 'late', 'throw', 'around', 'twice', 'headers']) {
+      const answer = await fetch(`${service.url}/api/${name}`);
+      sizes.set(name, (await answer.arrayBuffer()).byteLength);
+    }
+    assert.deepEqual([sizes.get('twice'), sizes.get('headers')], [200_000, 200_000]);
+    const openCount = () =>
+      readdirSync('/proc/self/fd').filter((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`) === realpathSync(file);
+        } catch {
+          return false;
+        }
+      }).length;
+    // The end of a stream closes its file a little later.
+    for (let round = 0; openCount() > 0 && round < 200; round++) await setTimeout(10);
+    assert.equal(openCount(), 0);
   });
 });

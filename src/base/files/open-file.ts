@@ -56,6 +56,19 @@ export function stateOf(path: string): BigIntStats | undefined {
   }
 }
 
+/** Says whether a path leads to a place in the folder that may be served, also behind links. */
+export function isBelow(root: string, name: string): boolean {
+  try {
+    return isServableBelow(root, realpathSync.native(join(root, name)));
+  } catch {
+    return false;
+  }
+}
+
+function isServableBelow(root: string, path: string): boolean {
+  return path.startsWith(root.endsWith(sep) ? root : root + sep) && isServable(relative(root, path).split(sep));
+}
+
 /**
  * @param root the real path of the folder
  * @param name the path below the folder, whose segments `isServable` has accepted
@@ -66,8 +79,7 @@ export function openFile(root: string, name: string): FileContent | undefined {
   let fd: number;
   try {
     const path = realpathSync.native(join(root, name));
-    const below = relative(root, path).split(sep);
-    if (!path.startsWith(root.endsWith(sep) ? root : root + sep) || !isServable(below)) return undefined;
+    if (!isServableBelow(root, path)) return undefined;
     // Without O_NONBLOCK, the open of a FIFO would wait for a writer.
     fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch {

@@ -111,7 +111,9 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
   }
 
   function writeObject(objects: readonly Schema[], constants: Constants): string {
-    const names = [...new Set(objects.flatMap(({ properties = {} }) => Object.keys(properties)))];
+    const declaredOf = ({ properties = {} }: Schema): string[] =>
+      Object.keys(properties).filter((name) => !isNever(properties[name] as Schema));
+    const names = [...new Set(objects.flatMap(declaredOf))];
     constants.order = { declared: new Set(names), names, lessons: 0 } satisfies FieldOrder;
     const schemasOf = (name: string) =>
       objects.flatMap(({ properties = {}, additionalProperties }) =>
@@ -125,7 +127,9 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
     });
     const copied = `{ ${names.map((name, i) => `${JSON.stringify(name)}: value${i}`).join(', ')} }`;
     const others = objects.flatMap(({ additionalProperties }) => asSchemas(additionalProperties));
-    const numbers = objects.flatMap(({ patternProperties = {} }) => Object.values(patternProperties));
+    const numbers = objects.flatMap(({ patternProperties = {} }) =>
+      Object.values(patternProperties).flatMap(asSchemas),
+    );
     if (others.length === 0 && numbers.length === 0)
       return `${reads.join('\n')}
         return mayBeSame && hasOnly(v, order) ? v : ${copied};`;
@@ -208,8 +212,12 @@ function isShownWhole(value: object): boolean {
 }
 
 const mayBe = ({ type }: Schema, name: string): boolean => [type].flat().includes(name);
-const asSchemas = (schema: Schema | boolean | undefined): Schema[] =>
-  typeof schema === 'object' ? [schema] : schema === true ? [{}] : [];
+/** Whether no value fits a schema, so that a field with it is none that the type declares. */
+const isNever = ({ not }: Schema): boolean => not !== undefined;
+const asSchemas = (schema: Schema | boolean | undefined): Schema[] => {
+  if (typeof schema === 'object') return isNever(schema) ? [] : [schema];
+  return schema === true ? [{}] : [];
+};
 
 /** Whether a schema declares objects with any fields: `unknown`, `object` and `{}`. */
 function isWhole({ type, enum: literals, not, ...schema }: Schema): boolean {

@@ -11,7 +11,11 @@ import type { CompileCopy, Copy } from './result-copy.ts';
  * @param status the status of a `Reply`; undefined for another result
  * @throws the error of a getter, of `toJSON` or of a library; TypeError for a result that does not fit its schema
  */
-export type ResultFilter = (value: unknown, body: 'json' | 'events', status: number | undefined) => unknown;
+export interface ResultFilter {
+  (value: unknown, body: 'json' | 'events', status: number | undefined): unknown;
+  /** Whether the schema of a library makes the result, which can be any value. */
+  readonly isOutput?: boolean;
+}
 
 /**
  * @param library the schema of the first result, which replaces its type
@@ -38,12 +42,13 @@ export function createResultFilter(
   const copyOfAny = copyOf(results);
   if (copyOfAny === undefined && [...copies.values()].every((copy) => copy === undefined)) return undefined;
   const plainCopy = copies.get(keyOf('json', first.status));
-  return (value, body, status) => {
+  const filter: ResultFilter = (value, body, status) => {
     if (status === undefined && body === 'json' && plainCopy !== undefined) return plainCopy(value, '');
     const key = keyOf(body, status ?? first.status);
     const copy = copies.has(key) ? copies.get(key) : copyOfAny;
     return copy === undefined ? value : copy(value, '');
   };
+  return library === undefined ? filter : Object.assign(filter, { isOutput: true });
 }
 
 /** A result whose type is `unknown` has the schema `{}`. One that is only undefined has none, so it has no fields. */

@@ -21,15 +21,20 @@ function limitBody(filter: ResultFilter, body: unknown, status: number | undefin
   if (!isJson(body)) return body;
   try {
     const copy = filter(body, 'json', status);
-    if (copy instanceof Promise) return copy.then((limited) => objectOr(body, limited), refuse);
-    return objectOr(body, copy);
+    if (copy instanceof Promise) return copy.then((limited) => objectOr(filter, body, limited), refuse);
+    return objectOr(filter, body, copy);
   } catch (error) {
     return refuse(error);
   }
 }
 
-/** A `toJSON` of the whole body can return a text. Then the body is sent as without a filter. */
-const objectOr = (body: object, copy: unknown): unknown => (typeof copy === 'object' && copy !== null ? copy : body);
+/**
+ * A `toJSON` of the whole body can return a text. Then the body is sent as without a filter. The schema of a library
+ * can make any value of a body, which is sent in its place.
+ */
+function objectOr(filter: ResultFilter, body: object, copy: unknown): unknown {
+  return !filter.isOutput && (typeof copy !== 'object' || copy === null) ? body : copy;
+}
 
 function refuse(cause: unknown): never {
   throw refusal('UNENCODABLE_RESULT', undefined, { cause });

@@ -4,6 +4,7 @@
 import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { isHttpError, refusal } from '../../base/errors.ts';
+import { isFileBody } from '../../base/files/file-body.ts';
 import type { FileContent } from '../../base/files/open-file.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
@@ -263,6 +264,7 @@ function addMissing(headers: string[], defaults: readonly string[]): void {
 export function discardResult(value: unknown): void {
   try {
     const content = isReply(value) ? value.body : value;
+    if (isFileBody(content)) return content.content.close();
     if (typeof content !== 'object' || content === null || isJson(content)) return;
     if ('then' in content) Promise.resolve(content).catch(() => {});
     else cancelBody(convertResult(content, 200).body);

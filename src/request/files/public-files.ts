@@ -8,6 +8,7 @@ import { isCompressible, mediaTypeOf } from '../../base/files/media-types.ts';
 import {
   type FileContent,
   type FileState,
+  isBelow,
   isSameState,
   openFile,
   stateOf,
@@ -66,6 +67,8 @@ interface Found {
   /** The path below the root. */
   readonly name: string;
   readonly state: FileState;
+  /** The one address of the file, where the path has another one. */
+  readonly address?: string;
 }
 
 export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
@@ -102,11 +105,8 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     }
   }
 
-  /** Returns the file that a path names, or the address that it should have. */
-  function locate(
-    root: string,
-    { segments, endsInSlash }: TargetPath,
-  ): Found | { readonly address: string } | undefined {
+  /** Returns the file that a path names. */
+  function locate(root: string, { segments, endsInSlash }: TargetPath): Found | undefined {
     const name = segments.join('/');
     if (segments.length === 0) return fileAt(root, INDEX);
     const address = `/${segments.map(encodeURIComponent).join('/')}`;
@@ -114,8 +114,8 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     const file = fileAt(root, ...names);
     if (file !== undefined && !endsInSlash) return file;
     const index = fileAt(root, `${name}/${INDEX}`);
-    if (index !== undefined) return endsInSlash ? index : { address: `${address}/` };
-    return file === undefined ? undefined : { address };
+    if (index !== undefined) return endsInSlash ? index : { ...index, address: `${address}/` };
+    return file && { ...file, address };
   }
 
   function find(request: FileRequest): Answer | undefined {
@@ -124,9 +124,11 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     for (const root of releases.rootsFor(path.segments)) {
       const found = locate(root, path);
       if (found === undefined) continue;
-      if (verb !== 'GET' && verb !== 'HEAD')
-        throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
-      if ('address' in found) return redirect(found.address + (queryText === '' ? '' : `?${queryText}`));
+      const isRead = verb === 'GET' || verb === 'HEAD';
+      // A client must not learn which files a link reaches outside of the folder.
+      if ((!isRead || found.address !== undefined) && !isBelow(root, found.name)) continue;
+      if (!isRead) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
+      if (found.address !== undefined) return redirect(found.address + (queryText === '' ? '' : `?${queryText}`));
       const answer = answerWith(found, request);
       if (answer !== undefined) return answer;
     }
@@ -171,7 +173,8 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     const content = page && open(page);
     if (content === undefined) return undefined;
     const body = { kind: 'file', content } as const;
-    return { ...NO_LINES, status: 404, contentType: mediaTypeOf(NOT_FOUND_PAGE), body };
+    const lines = linesOf({ ...request.headersOf?.(NOT_FOUND_PAGE), 'Cache-Control': 'no-store' });
+    return { ...NO_LINES, status: 404, contentType: mediaTypeOf(NOT_FOUND_PAGE), headers: lines, body };
   }
 
   return { hasFallback: fallback !== undefined, find, findPage };

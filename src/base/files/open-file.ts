@@ -20,18 +20,23 @@ import { isServable } from './servable.ts';
 /** The facts that show that a file is the same and has not changed. */
 export type FileState = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
-/** The content of a file, for one answer. `close` is called when `stream` is not. */
+/** The content of a file, for one answer. `close` is called when `part` is not. */
 export interface FileContent {
   readonly state: FileState;
   readonly size: number;
   /** The whole content of a small file. */
   readonly bytes: Buffer | undefined;
-  /** @param end the offset behind the last byte */
-  stream(start: number, end: number): Readable;
+  /**
+   * Returns a part of the file: a small one at once, a large one as a stream.
+   *
+   * @param end the offset behind the last byte
+   * @throws Error when the file has changed
+   */
+  part(start: number, end: number): Buffer | Readable;
   close(): void;
 }
 
-/** Bytes of the largest file that is read at once. */
+/** Bytes of the largest file, or part of a file, that is read at once. */
 export const SMALL_BYTES = 64 * 1024;
 /** How often a small file is read that changes meanwhile. */
 const MAX_READS = 3;
@@ -103,9 +108,16 @@ function streamedContent(fd: number, state: FileState, size: number): FileConten
   let isTaken = false;
   return {
     ...{ state, size, bytes: undefined },
-    stream(start, end) {
+    part(start, end) {
       isTaken = true;
-      return new FileStream(fd, state, start, end);
+      if (end - start > SMALL_BYTES) return new FileStream(fd, state, start, end);
+      try {
+        const bytes = readPart(fd, start, end - start);
+        if (bytes.length === end - start && isSameState(state, fstatSync(fd, { bigint: true }))) return bytes;
+        throw new Error('the file changed while it was read');
+      } finally {
+        closeSync(fd);
+      }
     },
     close() {
       if (!isTaken) close(fd);
@@ -117,21 +129,26 @@ function streamedContent(fd: number, state: FileState, size: number): FileConten
 function readSmallFile(fd: number, firstState: BigIntStats): FileContent {
   let state = firstState;
   for (let attempt = 0; attempt < MAX_READS; attempt++) {
-    const bytes = Buffer.allocUnsafe(Number(state.size));
-    let end = 0;
-    for (let count = -1; count !== 0 && end < bytes.length; end += count)
-      count = readSync(fd, bytes, end, bytes.length - end, end);
+    const bytes = readPart(fd, 0, Number(state.size));
     const after = fstatSync(fd, { bigint: true });
-    if (end === bytes.length && isSameState(state, after)) return wholeContent(state, bytes);
+    if (bytes.length === Number(state.size) && isSameState(state, after)) return wholeContent(state, bytes);
     state = after;
     if (state.size > SMALL_BYTES) break;
   }
   throw new Error('the file changed while it was read');
 }
 
+/** @returns fewer bytes than `length` at the end of the file */
+function readPart(fd: number, start: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let end = 0;
+  for (let count = -1; count !== 0 && end < length; end += count)
+    count = readSync(fd, bytes, end, length - end, start + end);
+  return bytes.subarray(0, end);
+}
+
 export function wholeContent(state: FileState, bytes: Buffer): FileContent {
-  const stream = (start: number, end: number) => Readable.from([bytes.subarray(start, end)], { objectMode: false });
-  return { state, size: bytes.length, bytes, stream, close() {} };
+  return { state, size: bytes.length, bytes, part: (start, end) => bytes.subarray(start, end), close() {} };
 }
 
 /** Bytes of a piece. One piece of each stream is in memory, and what its socket holds. */

@@ -87,7 +87,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   /** Sends a file whole, or the part that the client has asked for. */
   function sendFile(exchange: Exchange, answer: Answer, content: FileContent): void {
     const { status, etag, lastModified } = answer;
-    const { size, bytes } = content;
+    const { size } = content;
     const headers = [...answer.headers];
     const isWhole = status !== 200 || exchange.verb !== 'GET' || exchange.answer.capture !== undefined;
     let range: Range | undefined;
@@ -103,10 +103,11 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     }
     const { start, end } = range ?? { start: 0, end: size };
     if (range !== undefined) headers.push('Content-Range', `bytes ${start}-${end - 1}/${size}`);
+    const part = content.part(start, end);
     const body: LiveBody | WholeBody =
-      bytes === undefined
-        ? { kind: 'stream', source: content.stream(start, end), length: end - start }
-        : { kind: 'whole', content: range === undefined ? bytes : bytes.subarray(start, end) };
+      part instanceof Uint8Array
+        ? { kind: 'whole', content: part }
+        : { kind: 'stream', source: part, length: end - start };
     sendBody(exchange, { ...answer, status: range === undefined ? status : 206, headers }, body);
   }
 

@@ -1,6 +1,5 @@
 // Folders of controllers that are removed after the test.
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -8,8 +7,12 @@ import type { TestContext } from 'node:test';
 export function createFolder(test: TestContext, files: Readonly<Record<string, string>> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-')));
   // A service of the test can still write into the folder. Its own hook ends it later, so this one must not throw.
-  // test/run.mjs removes all folders of its tests.
-  test.after(() => rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 }).catch(() => {}));
+  // test/run.mjs removes all folders of its tests. Nothing else of the test runs during the removal.
+  test.after(() => {
+    try {
+      rmSync(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+    } catch {}
+  });
   const dir = join(root, 'controllers');
   mkdirSync(dir);
   // A project has this file, too. Without it, older releases of Node load a TypeScript file as CommonJS.

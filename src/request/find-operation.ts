@@ -87,9 +87,12 @@ export function createFindSteps(parts: FindParts, isStrict = false) {
   /** Answers a preflight, unless the group that gets the request itself is a mount that answers OPTIONS. */
   async function answerPreflight(exchange: Exchange): Promise<undefined> {
     const method = String(exchange.request.headers['access-control-request-method'] ?? exchange.verb);
-    const group = await (async () => groups.find(exchange.groupInUrl))().catch(() => undefined);
-    const operations = group === undefined ? [] : orFallback(group, method, exchange.slugs).operations.values();
-    if (!Array.from(operations).some(({ mount }) => mount?.ownsCors)) respond.preflight(exchange);
+    const named = await (async () => groups.find(exchange.groupInUrl))().catch(() => undefined);
+    const group = named && orFallback(named, method, exchange.slugs);
+    if (!Array.from(group?.operations.values() ?? []).some(({ mount }) => mount?.ownsCors))
+      return void respond.preflight(exchange);
+    // The root group can have a route for OPTIONS, which is not the answer to this preflight.
+    if (group !== named) exchange.groupInUrl = FALLBACK;
   }
 
   return { findOperation, answerPreflight };

@@ -100,7 +100,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
         answerPreflight,
         ...callerSteps,
         ...findSteps,
-        ...operationSteps.with(1, (exchange) => (isCorsPreflight(exchange) ? undefined : checkCaller(exchange))),
+        ...operationSteps.with(1, (exchange) => (isPreflightOfMount(exchange) ? undefined : checkCaller(exchange))),
       ],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.
@@ -125,7 +125,9 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   };
 }
 
-function isCorsPreflight({ head: { origin }, request: { headers } }: Exchange): boolean {
+/** No other operation than a mount that answers OPTIONS may be called without the check of its caller. */
+function isPreflightOfMount({ choice, head: { origin }, request: { headers } }: Exchange): boolean {
+  if (choice.operation.mount?.ownsCors !== true) return false;
   return origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 

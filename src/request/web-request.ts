@@ -43,14 +43,19 @@ export function targetOf({ resolvedPath, queryText }: Exchange): string {
  * Returns PUBLIC_ORIGIN, or else the origin that DOMAINS gives, or else that of `Host`. If there are several, the one
  * that `Host` names counts, or the first.
  *
- * @throws HttpError MISDIRECTED_REQUEST when `Host` is none of DOMAINS
+ * @throws HttpError MISDIRECTED_REQUEST when `Host` is none of DOMAINS, MALFORMED_HOST
  */
 function originOf(exchange: Exchange, parts: ParamsParts): string {
   const { publicOrigins, domains, port } = parts;
   const host = exchange.head.host?.toLowerCase() ?? 'localhost';
   if (publicOrigins.length > 0)
     return publicOrigins.find((origin) => origin.endsWith(`//${host}`)) ?? (publicOrigins[0] as string);
-  if (domains.length === 0) return `${isHttps(exchange, parts) ? 'https' : 'http'}://${host}`;
+  if (domains.length === 0) {
+    const origin = `${isHttps(exchange, parts) ? 'https' : 'http'}://${host}`;
+    // A Host that is well-formed can still be none that a URL has, such as `256.1.1.1`.
+    if (!URL.canParse(origin)) throw refusal('MALFORMED_HOST');
+    return origin;
+  }
   const name = host.replace(/:\d*$/, '');
   if (!domains.includes(name)) throw refusal('MISDIRECTED_REQUEST');
   return host === `${name}:${port}` && port !== 443 ? `https://${host}` : `https://${name}`;
@@ -60,7 +65,7 @@ function originOf(exchange: Exchange, parts: ParamsParts): string {
  * Refuses a request that the handler of a mount would read in another way than this service. The class `URL` resolves
  * dot segments and takes a backslash for a slash, so `/api/open/../closed` would pass the `access` of `open`.
  *
- * @throws HttpError MALFORMED_PATH, METHOD_NOT_ALLOWED, MISDIRECTED_REQUEST, ROUTE_NOT_FOUND
+ * @throws HttpError MALFORMED_HOST, MALFORMED_PATH, METHOD_NOT_ALLOWED, MISDIRECTED_REQUEST, ROUTE_NOT_FOUND
  */
 export function checkMountRequest(exchange: Exchange, { kind }: MountFacts, parts: ParamsParts): void {
   const { matches, path } = exchange.resolvedPath as ResolvedPath;

@@ -317,6 +317,37 @@ describe('the origin of the URL', () => {
     });
 });
 
+test('a Host that no URL can have is 400', async (t) => {
+  const running = await startService({ controllers: { 'AController.mjs': mounted(ECHO) } });
+  t.after(() => running.close());
+  for (const host of ['256.1.1.1', 'a%00', 'a%2fb', 'a%40b', '[1]', 'a:70000']) {
+    const { status, json } = await ask(running, `GET /api/a\nHost: ${host}`);
+    assert.deepEqual([host, status, json.error_code], [host, 400, 'MALFORMED_HOST']);
+  }
+});
+
+test('a preflight that the fallback gets calls no route of the root group, whose access it has not passed', async (t) => {
+  const running = await startService({
+    controllers: {
+      'service.mjs': service(
+        `fallback: mount(${ECHO}, { access: 'anyone' }), access: 'user', authenticate: () => undefined`,
+      ),
+      'Controller.mjs': `export default {
+        operations: { 'OPTIONS open': { access: 'anyone' } },
+        'OPTIONS closed'() { return { page: 'closed' } },
+        'OPTIONS open'() { return { page: 'open' } },
+      }`,
+    },
+  });
+  t.after(() => running.close());
+  for (const path of ['/api/closed', '/api/open'])
+    for (const method of ['GET', 'PUT', 'DELETE']) {
+      const head = `OPTIONS ${path}\nOrigin: https://x.test\nAccess-Control-Request-Method: ${method}`;
+      assert.equal((await ask(running, head)).json.page, '/*', head);
+    }
+  assert.equal((await ask(running, 'OPTIONS /api/closed')).body, '');
+});
+
 describe('fallback of the service file', () => {
   let running: Service;
   before(async () => {

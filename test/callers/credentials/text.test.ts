@@ -105,6 +105,7 @@ test('editTableText finds every row with a text, however the text is written', (
   assert.ok(find('\\').includes(5));
   assert.deepEqual(find('none'), [1, 5], 'a row with an escape may have any text');
   assert.deepEqual(find(''), [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(editText('{"production":[ ]}', ({ find }) => find('')).result, []);
   assert.deepEqual(editText('{"x":["a"],"production":[{"id":"b"}],"y":"a\\\\"}', ({ find }) => find('a')).result, []);
 });
 

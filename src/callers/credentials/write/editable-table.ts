@@ -107,6 +107,7 @@ export function unusableFor(repeatedField: string): { readonly unusable: string 
 /** A text value is in the text of its row as it is, or has an escape, which begins with a backslash. */
 function findRows(text: SplitText, value: string): number[] {
   const indexes = new Set<number>();
+  if (text.ends.length === 0) return [];
   for (const needle of [Buffer.from(value), Buffer.from('\\')]) {
     let offset = text.bytes.indexOf(needle, text.listStart);
     while (offset !== -1 && offset < text.listEnd) {

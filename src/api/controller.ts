@@ -22,6 +22,7 @@ export { Reply, type ReplyHeaders } from './controller/reply.ts';
 export {
   type AccessParams,
   type AccessParamsOf,
+  type BackgroundTask,
   type CorsOptions,
   defineService,
   ErrorReply,
@@ -31,6 +32,8 @@ export {
   type Service,
   type ServiceOptions,
   type ServiceUser,
+  type TaskParams,
+  type TimedTask,
 } from './controller/service.ts';
 export type {
   BackgroundEvent,

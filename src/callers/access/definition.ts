@@ -29,6 +29,9 @@ export interface ServiceDefinition {
   /** The headers of every answer: names and values in turn. */
   readonly headers: readonly string[];
   readonly close: (() => unknown) | undefined;
+  readonly start: ServiceOptions['start'];
+  /** Checked by live/tasks/task.ts, which is loaded only for a service with tasks. */
+  readonly background: ServiceOptions['background'];
 }
 
 /** Thrown for a mistake in a service file. groups/service-file.ts finds the line of the file that has the property. */
@@ -54,6 +57,8 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   headers: [isPlainObject, 'an object of header names and values'],
   unchecked: [(value) => value === 'refuse', "'refuse'"],
   close: [isPlainFunction, 'a function'],
+  start: [isPlainFunction, 'a function ({ signal, log }) => stop'],
+  background: [isPlainObject, 'an object of tasks, by name'],
 };
 
 export function isServiceProperty(name: string): boolean {
@@ -89,6 +94,8 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),
     headers: readHeaders(options.headers ?? {}),
     close: options.close,
+    start: options.start,
+    background: options.background,
   });
 }
 

@@ -17,7 +17,7 @@ import { prepareTypeScript } from './typescript.ts';
 type Module = Readonly<Record<string, unknown>>;
 
 /** Builds the value of a file, such as a group, from its module. When it throws an error, the file does not load. */
-type Build<T> = (module: Module, reader: Reader, path: string) => T;
+type Build<T> = (module: Module, reader: Reader, path: string) => T | Promise<T>;
 
 export interface FileLoader {
   /**
@@ -56,14 +56,14 @@ export function createFileLoader({ dir, loadTimeout, onFile }: FileLoaderOptions
   const getReader = () =>
     (reader ??= import('../../contract/reader.ts').then(({ createReader }) => createReader(modules)));
 
-  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
+  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T | Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const importCount = importCounts.get(path) ?? 0;
       importCounts.set(path, importCount + 1);
       const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
       const groupReader = await getReader();
       try {
-        return build(module, groupReader);
+        return await build(module, groupReader);
       } catch (error) {
         if (!(error instanceof SourceChanged) || attempt === MAX_LOADS) throw error;
       }

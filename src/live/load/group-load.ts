@@ -3,6 +3,7 @@ import type { LoadFailureFacts } from '../../base/events.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { LoadErrorCode } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
+import type { TaskFacts } from '../tasks/task.ts';
 
 export interface GroupLoad {
   readonly group: string;
@@ -30,6 +31,9 @@ export interface GroupLoad {
   readonly folders?: boolean;
   /** Whether the service file sets nothing: `defineService({})`. Only in the load of the service file. */
   readonly isEmpty?: boolean;
+  /** Whether the service file has `start`, and its tasks. Only in the load of the service file. */
+  readonly hasStart?: boolean;
+  readonly tasks?: readonly TaskFacts[];
 }
 
 export function logNotLoadable(log: Log, load: GroupLoad): void {

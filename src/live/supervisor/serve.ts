@@ -67,9 +67,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { settings, log, flush, output, opsServer, certificates, store, announcer, dev } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
-  const { record: devRecord } = dev ?? {};
   const generationFile = createGenerationFile({
-    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: devRecord, log },
+    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: dev?.record, log },
   });
   const mark = createServiceMark(dataDir, log);
   let supervisor: Supervisor | undefined;
@@ -133,6 +132,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ dataDir, store },
       secureState: certificates?.state,
       onGroups(servingGroups) {
         const groups = [...servingGroups];

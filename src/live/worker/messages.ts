@@ -7,6 +7,7 @@ import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
+import type { TaskEnd, TaskOrder } from '../tasks/task-host.ts';
 import type { GenerationState } from './admissions.ts';
 
 export type ToWorker =
@@ -47,6 +48,7 @@ export type ToWorker =
   | { readonly kind: 'balances'; readonly balances: readonly Balance[] }
   /** The state of the store, or the answer to a call (operate/store/worker.ts). */
   | ToWorkerStore
+  | TaskOrder
   | { readonly kind: 'ping' };
 
 export type FromWorker =
@@ -80,6 +82,7 @@ export type FromWorker =
   | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }
   /** A call to the store, which operate/store/link.ts answers. */
   | WorkerCall
+  | TaskEnd
   | { readonly kind: 'pong' };
 
 export interface Envelope<T> {

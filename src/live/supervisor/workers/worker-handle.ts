@@ -65,6 +65,8 @@ export interface WorkerEvents {
   /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
   spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
   metrics?(worker: WorkerHandle, metrics: unknown): void;
+  /** A run of a task of the service file has ended in the worker. */
+  taskEnded?(worker: WorkerHandle, end: Extract<FromWorker, { kind: 'task-ended' }>): void;
 }
 
 /** A reason can depend on the heap, which is known at the end of the worker. */
@@ -280,6 +282,8 @@ export class WorkerProcess {
         return this.#events.faulty(this);
       case 'metrics':
         return this.#events.metrics?.(this, message.metrics);
+      case 'task-ended':
+        return this.#events.taskEnded?.(this, message);
       case 'spent':
         return this.#events.spent?.(this, message.spendings);
     }

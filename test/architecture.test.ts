@@ -40,10 +40,11 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     '*': 'base api/controller callers/access callers/rates groups request/body',
   },
   live: {
-    load: 'own-files base contract groups',
+    load: 'own-files base contract groups live/tasks',
+    tasks: 'base',
     folder: 'base live/load',
-    worker: 'own-files base callers documents live/load operate/tools request',
-    supervisor: 'own-files base callers/rates live/load live/folder live/worker',
+    worker: 'own-files base callers documents live/load live/tasks operate/tools request',
+    supervisor: 'own-files base callers/rates live/load live/folder live/tasks live/worker',
   },
   documents: { '*': 'base api/controller contract callers/access' },
   operate: {

@@ -27,6 +27,7 @@ export { Reply, type ReplyHeaders } from './controller/reply.ts';
 export {
   type AccessParams,
   type AccessParamsOf,
+  type BackgroundTask,
   type CorsOptions,
   defineService,
   ErrorReply,
@@ -36,6 +37,8 @@ export {
   type Service,
   type ServiceOptions,
   type ServiceUser,
+  type TaskParams,
+  type TimedTask,
 } from './controller/service.ts';
 export type {
   BackgroundEvent,

@@ -10,6 +10,7 @@ import { describeFailure } from '../base/failure.ts';
 import { groupNameOf } from '../base/group-name.ts';
 import { listen } from '../base/listen.ts';
 import { createLog, type LineSink } from '../base/log.ts';
+import { createTaskLog } from '../base/operation-log.ts';
 import type { Caller, CallerTable } from '../callers/access/key-check.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { logNotLoadable } from '../live/load/group-load.ts';
@@ -85,6 +86,13 @@ export interface TestApi extends TestCaller, AsyncDisposable {
    * (`null`). `authenticate` of the service file is not called for a user, for `null` or for a credential with `user`.
    */
   as(caller: ServiceUser | TestCredential | null): TestCaller;
+  /**
+   * Runs a task of the service file once. Nothing else runs a task, or `start`, in a test. `close` aborts its signal.
+   *
+   * @returns what the task returns
+   * @throws Error when the service file has no such task, and what the task throws
+   */
+  run(task: string, options?: { readonly dueAt?: Date; readonly signal?: AbortSignal }): Promise<unknown>;
   /** Adds log events to `expectedErrors`. */
   expectErrors(...events: string[]): void;
   /**
@@ -135,6 +143,8 @@ export async function startTest({
     },
   });
   const { server } = parts.app;
+  /** Aborted by `close`. */
+  const ending = new AbortController();
   openServices.add(parts);
 
   function requireAuthenticate(user: ServiceUser): void {
@@ -151,6 +161,7 @@ export async function startTest({
   }
 
   async function close(): Promise<void> {
+    ending.abort();
     const deadline = performance.now() + settings.drainTimeout;
     while (parts.app.pendingWork() > 0 && performance.now() < deadline) await sleep(5);
     parts.app.giveUpWork();
@@ -196,6 +207,13 @@ export async function startTest({
       };
       testCallers.set(authorization, { kind: 'row', row });
       return createCaller(address, { authorization, userToken: user === undefined ? undefined : addUser(user) });
+    },
+    async run(name, { dueAt = new Date(), signal = ending.signal } = {}) {
+      const tasks = parts.service()?.tasks;
+      const task = tasks?.get(name);
+      if (task === undefined)
+        throw new Error(`No task ${name}: the service file has ${[...(tasks?.keys() ?? [])].join(', ') || 'no tasks'}`);
+      return task.run({ signal: AbortSignal.any([signal, ending.signal]), log: createTaskLog(log, name), dueAt });
     },
     expectErrors(...events) {
       for (const event of events) expectedEvents.add(event);

@@ -53,6 +53,19 @@ interface MessageFacts extends OperationFacts {
   [field: string]: unknown;
 }
 
+/** A task of the service file, and the time of its run. */
+interface TaskFacts {
+  task: string;
+  due_at?: string;
+}
+
+/** A line of the `log` of a task, or of `start`. The code adds fields of its own. */
+interface TaskMessageFacts {
+  message: string;
+  task: string;
+  [field: string]: unknown;
+}
+
 interface SignInFacts extends RequestIds {
   provider: string;
   application: string;
@@ -125,6 +138,8 @@ export interface LogEvents {
     stopping: { signal: string };
     'store-back': { away_seconds: number };
     'stream-ended-early': RequestFacts & ErrorFacts;
+    'task-info': TaskMessageFacts;
+    'tasks-resumed': object;
     'trace-export-restored': { spans_dropped: number };
     'traces-disabled': { reason: string };
     'traces-on': { endpoint: string; sampler: string };
@@ -165,6 +180,7 @@ export interface LogEvents {
     'secret-on-command-line': { flag: string };
     'service-mark-not-kept': { file: string; reason: string; effect: string };
     'service-not-closed': ErrorFacts;
+    'service-not-stopped': ErrorFacts;
     'stop-forced': { signal: string };
     /** The bell is the notification of the database about a change of the store. */
     'store-bell-missing': { effect: string };
@@ -180,6 +196,11 @@ export interface LogEvents {
     'store-rows-older': { count: number; names: readonly string[] };
     'store-table-fills': { bytes: number; limit: number };
     'store-unencrypted': { effect: string };
+    'task-clock-set-back': TaskFacts;
+    'task-interrupted': TaskFacts & { worker: Pid; retry_in_ms: number };
+    'task-lease-lost': TaskFacts & { worker: Pid };
+    'task-skipped': TaskFacts & { running_since: string };
+    'task-warning': TaskMessageFacts;
     'tools-absent': { reason: string };
     'trace-export-failed': { reason: string; spans_dropped: number };
     'trace-spans-lost': { spans_dropped: number };
@@ -227,9 +248,13 @@ export interface LogEvents {
     'store-table-full': { bytes: number; limit: number; rows_left_out: number; effect: string };
     'store-too-old': { effect: string };
     'store-unusable': { reason: string };
+    'start-failed': ErrorFacts & { retry_in_ms: number };
     'stream-failed': RequestFacts & ErrorFacts;
     'supervisor-exception': ErrorFacts;
     'supervisor-step-failed': { error: string };
+    'task-error': TaskMessageFacts;
+    'task-failed': TaskFacts & ErrorFacts & { worker: Pid; retry_in_ms?: number };
+    'tasks-paused': { reason: string; effect: string };
     'uncaught-exception': ErrorFacts & { origin: string; at?: string } & (RequestIds | { request_id?: never });
     'worker-died': ExitFacts & { last_request?: string; last_request_id?: string; last_request_at?: string };
     'workers-still-running': { workers: readonly Pid[] };

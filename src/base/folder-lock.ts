@@ -134,8 +134,8 @@ export function isDead(holder: string, isOverdue: boolean): boolean {
 const UNREADABLE_START = 'alive';
 
 /** Returns for example `4711-123456-0123456789abcdef`: the process id, the start, and the name of the machine. */
-function processName(): string {
-  return `${process.pid}-${readStart(process.pid)}-${machineName()}`;
+export function processName(pid: number = process.pid): string {
+  return `${pid}-${readStart(pid)}-${machineName()}`;
 }
 
 let cachedMachineName: string | undefined;

@@ -10,6 +10,18 @@ const RESERVED_FIELDS: ReadonlySet<string> = new Set(
   'time level event pid message request_id trace_id span_id group operation'.split(' '),
 );
 
+/** The log of a task of the service file. */
+export function createTaskLog(log: Log, task: string): OperationLog {
+  const lineFields = (message: string, fields?: LogFields) => {
+    return { ...safeFields(fields), message: messageText(message), task };
+  };
+  return {
+    info: (message, fields) => log.info('task-info', lineFields(message, fields)),
+    warn: (message, fields) => log.warn('task-warning', lineFields(message, fields)),
+    error: (message, fields) => log.error('task-error', lineFields(message, fields)),
+  };
+}
+
 export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
   const { group, operation } = exchange;
   const lineFields = (message: string, fields: LogFields | undefined) => ({

@@ -10,10 +10,13 @@ import {
 } from '../callers/access/definition.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import type { ErrorBody } from '../contract/read-service.ts';
+import type { Task } from '../live/tasks/task.ts';
 
 export interface LoadedService extends ServiceDefinition {
   readonly file: string;
   readonly errorBody: ErrorBody;
+  /** The tasks of `background`; undefined without `background`. */
+  readonly tasks?: ReadonlyMap<string, Task>;
 }
 
 /**
@@ -37,10 +40,14 @@ export function createService(
     }
     return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
-    if (!(error instanceof DefinitionError)) throw error;
-    const line = lineOfProperty(readSourceOrEmpty(path), error.property);
-    throw new ContractError(`${path}:${line}`, error.message, 'INVALID_SERVICE_FILE');
+    throw error instanceof DefinitionError ? refuseProperty(path, error.message, error.property) : error;
   }
+}
+
+/** @param path the real path of the file */
+export function refuseProperty(path: string, message: string, property: string | undefined): ContractError {
+  const line = lineOfProperty(readSourceOrEmpty(path), property);
+  return new ContractError(`${path}:${line}`, message, 'INVALID_SERVICE_FILE');
 }
 
 /**

@@ -153,7 +153,35 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly results?: 'declared';
   /** Runs when a worker ends, after its controllers have been disposed of. The function may take 5 s at most. */
   readonly close?: () => unknown;
+  /**
+   * Runs once in each worker when its code begins to serve, and again after a throw. A function that it returns runs
+   * before `close`.
+   */
+  readonly start?: (params: TaskParams) => unknown;
+  /** Work without a request, by name. Each task runs in one worker of all machines (docs/TASKS.md). */
+  readonly background?: Readonly<Record<string, BackgroundTask>>;
 }
+
+export interface TaskParams {
+  /** Aborted when the worker ends, and when this machine may no longer run the task. */
+  readonly signal: AbortSignal;
+  readonly log: OperationLog;
+}
+
+export interface TimedTask {
+  /** A throw means that the run has failed, or that it stopped because of `signal`: then it is made again. */
+  readonly run: (
+    params: TaskParams & { /** The time of this run, the same if it is repeated. */ dueAt: Date },
+  ) => unknown;
+  /** With `false`, a time that passed while nothing ran is skipped. Default: it is made up for once. */
+  readonly catchUp?: boolean;
+}
+
+/** A function runs all the time. `every` is a time such as `5m`, and `at` a time of the day such as `03:00`. */
+export type BackgroundTask =
+  | ((params: TaskParams) => unknown)
+  | (TimedTask & { readonly every: string })
+  | (TimedTask & { readonly at: string; readonly timeZone?: string });
 
 // Global symbols mark these objects: `instanceof` fails when the service file imports another copy of this package.
 const SERVICE = Symbol.for('gatefold.Service');

@@ -35,6 +35,9 @@ export interface ServiceDefinition {
   /** Returns the headers of a file of PUBLIC_DIR, by its path below the folder. */
   readonly fileHeaders: NonNullable<ServiceOptions['public']>['headers'] | undefined;
   readonly close: (() => unknown) | undefined;
+  readonly start: ServiceOptions['start'];
+  /** Checked by live/tasks/task.ts, which is loaded only for a service with tasks. */
+  readonly background: ServiceOptions['background'];
 }
 
 /** Thrown for a mistake in a service file. groups/service-file.ts finds the line of the file that has the property. */
@@ -63,6 +66,8 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   unchecked: [(value) => value === 'refuse', "'refuse'"],
   results: [(value) => value === 'declared', "'declared'"],
   close: [isPlainFunction, 'a function'],
+  start: [isPlainFunction, 'a function ({ signal, log }) => stop'],
+  background: [isPlainObject, 'an object of tasks, by name'],
 };
 
 function isPublic(value: unknown): boolean {
@@ -105,6 +110,8 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     headers: readHeaders(options.headers ?? {}),
     fileHeaders: options.public?.headers,
     close: options.close,
+    start: options.start,
+    background: options.background,
   });
 }
 

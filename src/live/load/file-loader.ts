@@ -17,7 +17,7 @@ import { prepareTypeScript } from './typescript.ts';
 type Module = Readonly<Record<string, unknown>>;
 
 /** Builds the value of a file, such as a group, from its module. When it throws an error, the file does not load. */
-type Build<T> = (module: Module, reader: Reader, path: string) => T;
+type Build<T> = (module: Module, reader: Reader, path: string) => T | Promise<T>;
 
 export interface FileLoader {
   /**
@@ -63,7 +63,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
       createReader(modules, realpathSync.native(dir), madeTypes),
     ));
 
-  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
+  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T | Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const importCount = importCounts.get(path) ?? 0;
       importCounts.set(path, importCount + 1);
@@ -78,10 +78,10 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
   }
 
   /** Imports the files whose schemas are checks. A file that is only imported for its types has not been loaded yet. */
-  async function buildWithSchemas<T>(build: () => T): Promise<T> {
+  async function buildWithSchemas<T>(build: () => T | Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return build();
+        return await build();
       } catch (error) {
         const { neededModule } = Object(error) as { neededModule?: unknown };
         if (typeof neededModule !== 'string') throw error;

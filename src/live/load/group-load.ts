@@ -4,6 +4,7 @@ import { SERVICE } from '../../base/group-name.ts';
 import type { LoadErrorCode } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
+import type { TaskFacts } from '../tasks/task.ts';
 
 export interface GroupLoad {
   readonly group: string;
@@ -37,6 +38,9 @@ export interface GroupLoad {
   readonly folders?: boolean;
   /** Whether the service file sets nothing: `defineService({})`. Only in the load of the service file. */
   readonly isEmpty?: boolean;
+  /** Whether the service file has `start`, and its tasks. Only in the load of the service file. */
+  readonly hasStart?: boolean;
+  readonly tasks?: readonly TaskFacts[];
 }
 
 export function logNotLoadable(log: Log, load: GroupLoad): void {

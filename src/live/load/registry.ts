@@ -3,12 +3,13 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorMessage } from '../../base/failure.ts';
 import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
 import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
 import { createMountGroup } from '../../groups/mount.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
-import { createService, type LoadedService } from '../../groups/service-file.ts';
+import { createService, type LoadedService, refuseProperty } from '../../groups/service-file.ts';
 import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -77,8 +78,8 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
   skip(file: string, reason: string): void;
   /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
   all(): Promise<readonly Group[]>;
-  /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
-  dispose(): Promise<void>;
+  /** Disposes of the controllers, waits for `stopped`, and runs `close` of the service file. Never rejects. */
+  dispose(stopped?: Promise<void>): Promise<void>;
   closure(): LoadedFile[];
 }
 
@@ -202,17 +203,25 @@ export function createGroups({
 
   async function loadService(file: string): Promise<GroupLoad> {
     let fallback: Group | undefined;
-    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) => {
+    const { load, loaded } = await files.load<LoadedService>(SERVICE, file, async (module, reader, path) => {
       const service = createService(path, module, () => reader.readErrorBody(path));
       const mount = createMountGroup(FALLBACK, service.fallback, path);
       fallback = mount && applyService(mount, service, path);
-      return service;
+      if (service.background === undefined) return service;
+      const { readTasks } = await import('../tasks/task.ts');
+      try {
+        return Object.freeze({ ...service, tasks: readTasks(service.background) });
+      } catch (error) {
+        throw refuseProperty(path, `background: ${errorMessage(error)}`, errorMessage(error).split(':', 1)[0]);
+      }
     });
     if (loaded === undefined) return load;
     if (fallback !== undefined) publish(fallback);
     serviceState = { kind: 'loaded', service: loaded };
     importedByService = new Set(files.closure().map(({ path }) => path));
-    return { ...load, folders: loaded.folders, isEmpty: loaded.isEmpty };
+    const { folders, isEmpty, start, tasks } = loaded;
+    const facts = Array.from(tasks?.values() ?? [], ({ name, plan, catchUp }) => ({ name, plan, catchUp }));
+    return { ...load, folders, isEmpty, ...(start && { hasStart: true }), ...(tasks && { tasks: facts }) };
   }
 
   async function loadAll({
@@ -285,8 +294,8 @@ export function createGroups({
     publishNew: newGroups.publishNew,
     all,
     skip: files.skip,
-    async dispose() {
-      await disposeOf(new Set(groupsByUrl.values()), log);
+    async dispose(stopped) {
+      await Promise.all([disposeOf(new Set(groupsByUrl.values()), log), stopped]);
       if (serviceState.kind === 'loaded' && serviceState.service.close !== undefined)
         await closeService(serviceState.service.close, log);
     },

@@ -31,6 +31,7 @@ export async function replace(service: Service, count: number): Promise<StepResu
   if (stopping.aborted) return { kind: 'interrupted' };
   if (error !== undefined) return { kind: 'failed', error };
   for (const worker of faulty) worker.drain(service.drainTimeout);
+  service.tasks.serve(workers);
   log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
   return { kind: 'replaced', count: workers.length };
 }

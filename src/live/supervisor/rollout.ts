@@ -103,6 +103,7 @@ async function takeOver(
   const count = groups.length - Number(hasServiceFile);
   log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
+  service.tasks.serve(workers);
   if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workerCount);
   return { kind: 'serving', release };
 }

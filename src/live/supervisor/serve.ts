@@ -133,7 +133,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
-      ...{ secureState: certificates?.state, inspect: options.inspect },
+      ...{ dataDir, store, secureState: certificates?.state, inspect: options.inspect },
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);

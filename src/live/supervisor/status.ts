@@ -1,9 +1,9 @@
 // The status of the supervisor, for the operations port and its metrics.
 import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
+import type { TaskStatus } from '../tasks/runner.ts';
 import type { Agenda } from './agenda.ts';
-import type { GroupTable } from './group-table.ts';
-import type { Pool } from './workers/pool.ts';
+import type { Service } from './step-parts.ts';
 import type { WorkerState } from './workers/worker-events.ts';
 
 export interface SupervisorStatus extends Readonly<Tally> {
@@ -14,6 +14,8 @@ export interface SupervisorStatus extends Readonly<Tally> {
   /** The groups of the folder that did not load, so that no version of them serves. */
   readonly notLoadable: readonly GroupLoad[];
   readonly groups: GroupCounts;
+  /** Undefined while no generation has had tasks. */
+  readonly tasks?: readonly TaskStatus[] | undefined;
   /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
   readonly rejected: Rejection | undefined;
 }
@@ -58,10 +60,11 @@ export interface Tally {
 }
 
 export function describeService(
-  { current, wasComplete, lost }: Pick<GroupTable, 'current' | 'wasComplete' | 'lost'>,
-  pool: Pick<Pool, 'all'>,
+  { table, pool, tasks }: Pick<Service, 'table' | 'pool' | 'tasks'>,
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ): SupervisorStatus {
+  const { current, wasComplete, lost } = table;
+  const taskStatus = tasks.status();
   return {
     generation: current.generation,
     servingSince: current.since,
@@ -75,6 +78,7 @@ export function describeService(
       wasComplete,
     },
     rejected: rejection,
+    ...(taskStatus && { tasks: taskStatus }),
     ...tally,
   };
 }

@@ -9,6 +9,7 @@ import type { GroupLoad } from '../load/group-load.ts';
 import type { Difference, GroupTable } from './group-table.ts';
 import type { Loader } from './load-in-workers.ts';
 import type { ServiceMark } from './service-mark.ts';
+import type { ServingTasks } from './serving-tasks.ts';
 import type { Pool } from './workers/pool.ts';
 import type { Port } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
@@ -33,6 +34,7 @@ export interface Service {
   readonly loader: Loader;
   readonly table: GroupTable;
   readonly mark: ServiceMark;
+  readonly tasks: ServingTasks;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
   /** Milliseconds on a clock that never goes back. */
@@ -104,4 +106,21 @@ export async function listen(
 
 export function quitAll(workers: readonly WorkerHandle[]): void {
   for (const worker of workers) worker.quit();
+}
+
+/** Drains every worker, and ends what the service holds. */
+export async function endAll(service: Service, drainTimeout: number, acceptFor: number): Promise<void> {
+  const { watch, loader, port, pool, log, tasks } = service;
+  watch.stop();
+  loader.abort();
+  // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. A
+  // last copy in the supervisor would let the kernel accept further clients, whose connections are then reset.
+  port.close();
+  for (const worker of pool.all()) {
+    if (worker.state === 'serving') worker.drain(drainTimeout, acceptFor);
+    else worker.quit();
+  }
+  const survivors = await pool.close();
+  await tasks.close();
+  if (survivors.length > 0) log.error('workers-still-running', { workers: survivors.map(({ pid }) => pid) });
 }

@@ -14,8 +14,9 @@ import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
 import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
+import { ServingTasks, type ServingTasksOptions } from './serving-tasks.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
-import { closeInspectors, type Service, type StepResult, sendSecureState } from './step-parts.ts';
+import { closeInspectors, endAll, type Service, type StepResult, sendSecureState } from './step-parts.ts';
 import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents } from './workers/worker-events.ts';
@@ -23,7 +24,8 @@ import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
-    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect'>> {
+    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect'>>,
+    Pick<ServingTasksOptions, 'dataDir' | 'store'> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
   readonly onResult?: ((result: StepResult) => void) | undefined;
@@ -61,11 +63,12 @@ export class Supervisor {
     const watch = options.createWatch((cause) => this.#onChange(cause));
     const table = createGroupTable();
     const loader = new Loader({ dir, pool, table });
-    const { workerCount, drainTimeout, port, log, mark } = options;
+    const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
+    const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });
     this.#options = options;
     this.#service = {
       ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
-      inspect,
+      ...{ tasks, inspect },
       stopping: this.#stopping.signal,
     };
     this.#agenda = new Agenda(this.#service);
@@ -111,26 +114,14 @@ export class Supervisor {
   }
 
   status(): SupervisorStatus {
-    const { table, pool } = this.#service;
-    return describeService(table, pool, this.#agenda);
+    return describeService(this.#service, this.#agenda);
   }
 
   /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
-  async stop(drainTimeout = this.#service.drainTimeout): Promise<void> {
-    const { watch, loader, port, pool, log } = this.#service;
+  stop(drainTimeout = this.#service.drainTimeout): Promise<void> {
     this.#stopping.abort();
-    watch.stop();
     clearTimeout(this.#nextStepTimer);
-    loader.abort();
-    // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. A
-    // last copy in the supervisor would let the kernel accept further clients, whose connections are then reset.
-    port.close();
-    for (const worker of pool.all()) {
-      if (worker.state === 'serving') worker.drain(drainTimeout, this.#options.acceptFor);
-      else worker.quit();
-    }
-    const survivors = await pool.close();
-    if (survivors.length > 0) log.error('workers-still-running', { workers: survivors.map(({ pid }) => pid) });
+    return endAll(this.#service, drainTimeout, this.#options.acceptFor);
   }
 
   kill(): void {
@@ -143,7 +134,8 @@ export class Supervisor {
     return {
       disconnected: () => this.#replaceLostWorker(),
       died: (worker, death) => this.#onDied(worker, death),
-      gone: () => {
+      gone: (worker) => {
+        this.#service.tasks.gone(worker);
         this.#options.onWorkers?.();
         this.#runNextStep();
       },
@@ -158,6 +150,7 @@ export class Supervisor {
         if (worker.generation >= this.#service.table.current.generation) this.#service.watch.addFiles(files);
       },
       spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
+      taskEnded: (worker, end) => this.#service.tasks.ended(worker, end),
       metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
     };
   }

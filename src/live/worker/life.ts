@@ -5,12 +5,14 @@ import type { Server } from 'node:net';
 import { isInspected, moveInspector } from '../../base/inspector.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import type { RateLimiter, Spending } from '../../callers/rates/rate-limiter.ts';
+import type { LoadedService } from '../../groups/service-file.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { App } from '../../request/app.ts';
 import { keepContextOfMicrotasks } from '../../request/exchange-contexts.ts';
 import { authorsFrame } from '../load/load-error.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import type { Groups } from '../load/registry.ts';
+import type { TaskHost, TaskOrder } from '../tasks/task-host.ts';
 import { createAdmissions } from './admissions.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
@@ -20,6 +22,7 @@ export interface RunningParts {
   readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
   readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'importNew' | 'publishNew' | 'dispose' | 'skip'>;
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
+  service(): LoadedService | undefined;
   /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
   /** Sends buffered data, such as traces, while the controllers are disposed of. Never rejects. */
@@ -65,6 +68,9 @@ export async function runWorker({
   let unreportedFiles: LoadedFile[] = [];
   /** The number of new groups whose import is under way. */
   let pendingImports = 0;
+  /** Loaded only for a service with `start` or tasks. */
+  let tasks: Promise<TaskHost> | undefined;
+  let taskHost: TaskHost | undefined;
   const admissions = createAdmissions((group) => send({ kind: 'requested', group }));
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
@@ -113,6 +119,10 @@ export async function runWorker({
         return onSecure?.(message.state);
       case 'listen':
         return listen(socket as Server);
+      case 'start':
+      case 'run-task':
+      case 'abort-task':
+        return void receiveTask(message);
       case 'drain':
         return startDraining(message.timeout, message.acceptFor);
       case 'balances':
@@ -138,6 +148,15 @@ export async function runWorker({
     if (parts.takeMetrics === undefined) return;
     sendMetrics();
     setInterval(sendMetrics, METRICS_INTERVAL).unref();
+  }
+
+  async function receiveTask(order: TaskOrder): Promise<void> {
+    tasks ??= import('../tasks/task-host.ts').then(({ createTaskHost }) =>
+      createTaskHost({ ...parts?.service(), log, send, onStuck: () => send({ kind: 'faulty' }) }),
+    );
+    taskHost = await tasks;
+    if (isDraining) taskHost.drain();
+    taskHost.receive(order);
   }
 
   function sendMetrics(onSent?: () => void): void {
@@ -190,13 +209,15 @@ export async function runWorker({
     isDraining = true;
     admissions.close();
     if (parts === undefined) return disposeAndExit();
-    drain(parts.app, { timeout, acceptFor, onDrained: disposeAndExit });
+    taskHost?.drain();
+    const pendingWork = () => (parts?.app.pendingWork() ?? 0) + (taskHost?.pending() ?? 0);
+    drain({ ...parts.app, pendingWork }, { timeout, acceptFor, onDrained: disposeAndExit });
   }
 
   /** Ends the process. The supervisor kills a worker that is still there after its time limit. */
   function disposeAndExit(): void {
     if (parts === undefined) exit();
-    else void Promise.all([parts.groups.dispose(), parts.finish?.()]).then(exit);
+    else void Promise.all([parts.groups.dispose(taskHost?.finish()), parts.finish?.()]).then(exit);
   }
 
   function exit(): void {

@@ -7,6 +7,7 @@ import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
+import type { TaskEnd, TaskOrder } from '../tasks/task-host.ts';
 import type { GenerationState } from './admissions.ts';
 
 export type ToWorker =
@@ -51,6 +52,7 @@ export type ToWorker =
   | ToWorkerStore
   /** Close the inspector, and open it at this address. The reply is `inspected`. */
   | { readonly kind: 'inspect'; readonly address: InspectorAddress | undefined }
+  | TaskOrder
   | { readonly kind: 'ping' };
 
 export type FromWorker =
@@ -84,6 +86,7 @@ export type FromWorker =
   | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }
   /** A call to the store, which operate/store/link.ts answers. */
   | WorkerCall
+  | TaskEnd
   | { readonly kind: 'inspected'; readonly url: string | undefined }
   | { readonly kind: 'pong'; readonly isInspected?: boolean };
 

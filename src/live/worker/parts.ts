@@ -53,6 +53,8 @@ export interface WorkerParts {
   readonly credentials: Credentials;
   readonly identity: Identity;
   readonly limiter: RateLimiter;
+  /** Returns the rules of the service file; undefined without one. */
+  service(): LoadedService | undefined;
   /** Stops watching the credentials table and the identity providers. */
   close(): void;
 }
@@ -120,6 +122,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   });
   return {
     ...{ app, groups, credentials, identity, limiter },
+    service: () => service,
     close() {
       credentials.close();
       identity.close();

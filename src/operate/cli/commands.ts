@@ -11,6 +11,7 @@ const COMMANDS: readonly ListedCommand[] = [
   { name: 'serve', about: 'Serve the controllers folder', load: () => import('./serve.ts') },
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
   { name: 'openapi', about: 'Print the OpenAPI document', load: () => import('./openapi.ts') },
+  { name: 'tasks', about: 'List the tasks of the service file', load: () => import('./tasks.ts') },
   { name: 'types', about: 'Write the types of all operations for a front end', load: () => import('./types.ts') },
   {
     name: 'contracts',

@@ -1,6 +1,7 @@
 // The types of a row in the table of metrics (metrics.ts), and the functions that make one.
 import type { Family, Sample } from './exposition.ts';
-import type { ReportingWorker, ServiceStatus } from './service-status.ts';
+import type { OperationCounts } from './request-counts.ts';
+import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
 
 export interface MetricRow extends Omit<Family, 'samples'> {
   readonly samples: (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample>;
@@ -52,4 +53,13 @@ export function eachProcess(
 /** Returns the sample of the supervisor, in the metrics that every process has. */
 export function ofSupervisor(value: number): Sample {
   return { labels: { worker: 'supervisor' }, value };
+}
+
+export function eachOperation(
+  { requests }: Totals,
+  samplesOf: (counts: OperationCounts, labels: NonNullable<Sample['labels']>) => Sample[],
+): Sample[] {
+  return Array.from(requests.operations()).flatMap((counts) =>
+    samplesOf(counts, { http_route: counts.route, page: counts.page, operation: counts.operation }),
+  );
 }

@@ -8,6 +8,7 @@ import type { StoreStatus } from '../store/link.ts';
 import type { Family, Sample } from './exposition.ts';
 import {
   counter,
+  eachOperation,
   eachProcess,
   eachWorker,
   gauge,
@@ -17,8 +18,9 @@ import {
   type SupervisorFacts,
 } from './metric-rows.ts';
 import { readinessOf } from './readiness.ts';
-import { describeCell, type OperationCounts } from './request-counts.ts';
-import type { ServiceStatus, Totals } from './service-status.ts';
+import { describeCell } from './request-counts.ts';
+import type { ServiceStatus } from './service-status.ts';
+import { TASK_METRICS } from './task-metrics.ts';
 
 /** Each state always has a sample, even when the sample is 0, because an alert needs a series that never disappears. */
 const WORKER_STATES: readonly WorkerStatus['state'][] = [
@@ -143,6 +145,8 @@ export const METRICS: readonly MetricRow[] = [
     ({ supervisor }) => supervisor?.notLoadable.length,
   ),
 
+  ...TASK_METRICS,
+
   gauge(
     'gatefold_credentials_rows',
     'Rows of the live credentials table',
@@ -258,13 +262,4 @@ function certificateSample(
 
 function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus) => number): Sample[] {
   return supervisor?.store === undefined ? [] : [{ value: measure(supervisor.store) }];
-}
-
-function eachOperation(
-  { requests }: Totals,
-  samplesOf: (counts: OperationCounts, labels: NonNullable<Sample['labels']>) => Sample[],
-): Sample[] {
-  return Array.from(requests.operations()).flatMap((counts) =>
-    samplesOf(counts, { http_route: counts.route, page: counts.page, operation: counts.operation }),
-  );
 }

@@ -133,6 +133,15 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
         return {};
       case 'register':
         return register(store, replica, follower.look, request);
+      case 'tasks': {
+        const { service, version, text } = request;
+        if (version !== undefined) {
+          const change = { name: service, expectedVersion: version, value: text };
+          return { isWritten: await store.write('tasks', [change], crypto().randomUUID()) };
+        }
+        const entry = (await store.read('tasks', [service])).entries.get(service);
+        return { tasks: { version: entry?.version ?? '', text: entry?.value ?? '' } };
+      }
       case 'spend':
         return { tokens: await store.spend(request.spendings) };
     }

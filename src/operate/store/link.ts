@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
+import type { Cell } from '../../live/tasks/lease.ts';
 import { createCalls } from './calls.ts';
 import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
 import type { Spending } from './store.ts';
@@ -28,6 +29,8 @@ export interface SharedStore {
   /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
   machineCount(): number;
+  /** Returns the place of the tasks' state, by the name of the service. */
+  taskCell(service: string): Cell;
   close(): void;
 }
 
@@ -51,6 +54,8 @@ const MIN_LOOK_INTERVAL_MS = 100;
 const CALL_TIMEOUT_MS = 15_000;
 /** The time limit for spending tokens, in milliseconds. */
 const SPEND_TIMEOUT_MS = 1000;
+/** The time limit for the state of the tasks, in milliseconds. The lease must be renewed in time. */
+const TASKS_TIMEOUT_MS = 4000;
 /** Milliseconds without a message until the store counts as away. Usually one comes each second. */
 const MAX_SILENCE_MS = 5000;
 /** Milliseconds from the end of the store-host to its next start. */
@@ -230,6 +235,17 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       return (await calls.call({ kind: 'spend', spendings }, SPEND_TIMEOUT_MS)).tokens;
     },
     machineCount: () => state.machines,
+    taskCell(service) {
+      const call = async (change: object = {}): Promise<Answer> => {
+        const answer = await calls.call({ kind: 'tasks', service, ...change }, TASKS_TIMEOUT_MS);
+        if (answer.error !== undefined) throw new Error(`STORE: ${answer.error}`);
+        return answer;
+      };
+      return {
+        read: async () => (await call()).tasks ?? { version: '', text: '' },
+        write: async (version, text) => (await call({ version, text })).isWritten === true,
+      };
+    },
     close() {
       clearInterval(ageTimer);
       clearTimeout(restartTimer);

@@ -8,6 +8,8 @@ export type Request =
   | { readonly kind: 'look' }
   /** Adds a row for an application of the owner. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
+  /** Reads the state of the tasks of a service, or writes it if it has the version. */
+  | { readonly kind: 'tasks'; readonly service: string; readonly version?: string; readonly text?: string }
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
 
 export interface Answer {
@@ -15,6 +17,9 @@ export interface Answer {
   readonly code?: string;
   /** For `spend`: the tokens that each caller has left. */
   readonly tokens?: readonly number[];
+  /** For `tasks`: the state after a read, and whether a write was made. */
+  readonly tasks?: { readonly version: string; readonly text: string };
+  readonly isWritten?: boolean;
 }
 
 export interface ToHost {

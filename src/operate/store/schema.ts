@@ -45,7 +45,7 @@ create unlogged table if not exists gatefold.machine (
   seen timestamptz not null
 );
 
-insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on conflict do nothing;
+insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0), ('tasks', 0) on conflict do nothing;
 -- Not a space: "v" is the version of these tables. Stores that were made before have no such row, and version 1.
 insert into gatefold.head (space, v) values ('version', ${SCHEMA_VERSION})
   on conflict (space) do update set v = greatest(head.v, excluded.v);

@@ -1,7 +1,10 @@
 // The interface of the store: named entries. A reader holds all entries in memory and calls `since` for changes.
 
-/** A part of the store. `keys` has the rows of the credentials table, and `secrets` has encrypted values (seal.ts). */
-export type Space = 'keys' | 'secrets';
+/**
+ * A part of the store. `keys` has the rows of the credentials table, `secrets` has encrypted values (seal.ts), and
+ * `tasks` has the state of the tasks of each service (live/tasks/lease.ts).
+ */
+export type Space = 'keys' | 'secrets' | 'tasks';
 
 export interface Entry {
   /** The number of the latest change of the entry. Later commits have larger numbers. */

@@ -171,7 +171,12 @@ function service(): ServiceStatus {
   };
   const report = { inFlight: 0, memoryBytes: 1, openDescriptors: 1, maxDescriptors: 1 } as WorkerReport;
   return {
-    supervisor: undefined,
+    supervisor: {
+      workers: [],
+      notLoadable: [],
+      groups: {},
+      tasks: [{ name: 'nightly' }],
+    } as unknown as ServiceStatus['supervisor'],
     isStopping: false,
     ready: 'some',
     isPunctual: true,

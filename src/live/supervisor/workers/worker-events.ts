@@ -3,6 +3,7 @@ import type { LastRequest } from '../../../base/worker-note.ts';
 import type { Spending } from '../../../callers/rates/rate-limiter.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
+import type { FromWorker } from '../../worker/messages.ts';
 import type { WorkerHandle } from './worker-handle.ts';
 
 /** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
@@ -59,4 +60,6 @@ export interface WorkerEvents {
   /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
   spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
   metrics?(worker: WorkerHandle, metrics: unknown): void;
+  /** A run of a task of the service file has ended in the worker. */
+  taskEnded?(worker: WorkerHandle, end: Extract<FromWorker, { kind: 'task-ended' }>): void;
 }

@@ -261,6 +261,8 @@ export class WorkerProcess {
         return this.#pendingInspect?.(message.url);
       case 'metrics':
         return this.#events.metrics?.(this, message.metrics);
+      case 'task-ended':
+        return this.#events.taskEnded?.(this, message);
       case 'spent':
         return this.#events.spent?.(this, message.spendings);
     }

@@ -1,0 +1,292 @@
+// Decides in the supervisor which task runs when, and in which worker. A run begins only while this process has the
+// lease, only in a worker of the generation that serves, and only after the last run of the task has ended.
+import { hostname } from 'node:os';
+import { describeFailure } from '../../base/failure.ts';
+import { isDead, processName } from '../../base/folder-lock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Lease, TaskRecord } from './lease.ts';
+import { latestDue, nextDue } from './plan.ts';
+import type { TaskFacts } from './task.ts';
+import { pauseAfter, type TaskEnd, type TaskOrder } from './task-host.ts';
+
+/** A worker as the runner sees it. */
+export interface TaskWorker {
+  readonly pid: number | undefined;
+  send(order: TaskOrder): void;
+}
+
+export interface RunnerOptions {
+  readonly lease: Lease;
+  /** Returns the workers that serve the newest accepted code. */
+  readonly workers: () => readonly TaskWorker[];
+  readonly log: Log;
+  /** Returns Unix milliseconds. */
+  readonly clock?: () => number;
+  /** Returns milliseconds on a clock that never goes back. */
+  readonly now?: () => number;
+}
+
+/** A task for the metrics. The counts are since the start of this process. */
+export interface TaskStatus {
+  readonly name: string;
+  readonly isRunning: boolean;
+  readonly lastSuccessAt: number;
+  /** Seconds of the last run that has ended. */
+  readonly lastDuration: number;
+  readonly failures: number;
+  readonly skipped: number;
+}
+
+interface Run {
+  readonly id: number;
+  readonly worker: TaskWorker;
+  readonly startedAt: number;
+  readonly dueAt: number | undefined;
+  /** False until the record of the run is written. */
+  hasBegun: boolean;
+  isAborted: boolean;
+  hasSkipped: boolean;
+}
+
+interface State {
+  facts: TaskFacts;
+  /** Whether the generation that serves has the task. */
+  isWanted: boolean;
+  run: Run | undefined;
+  /** The failures and interruptions in a row, and when the next run may begin, by `now`. */
+  failuresInARow: number;
+  pausedUntil: number;
+  lastDuration: number;
+  failures: number;
+  skipped: number;
+}
+
+/** Milliseconds between two looks at what is due, and between two renewals of the lease. */
+const STEP_MS = 1000;
+const RENEW_MS = 5000;
+/** Milliseconds by which a clock may be set back before times that have run count again. */
+const MAX_SET_BACK = 3_600_000;
+/** Milliseconds after which a time that has passed is skipped with `catchUp: false`. */
+const MAX_LATE = 60_000;
+/** Milliseconds in which a run must end when the lease is lost. Then another machine may begin. */
+const ABORT_LIMIT = 5000;
+/** Milliseconds of a run after which earlier failures no longer count. */
+const STEADY_MS = 60_000;
+
+export { createFileCell, Lease, serviceOf } from './lease.ts';
+
+export class TaskRunner {
+  readonly #options: RunnerOptions;
+  readonly #clock: () => number;
+  readonly #now: () => number;
+  readonly #tasks = new Map<string, State>();
+  #lastRun = 0;
+  #renewAt = 0;
+  #lastFailure = '';
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? Date.now;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  /** Sets the tasks of the generation that serves from now on. */
+  serve(tasks: readonly TaskFacts[]): void {
+    for (const state of this.#tasks.values()) state.isWanted = false;
+    for (const facts of tasks) {
+      const state = this.#tasks.get(facts.name) ?? { run: undefined, ...NO_COUNTS };
+      this.#tasks.set(facts.name, Object.assign(state, { facts, isWanted: true }));
+    }
+    this.#renewAt = 0;
+    this.step();
+  }
+
+  ended(worker: TaskWorker, end: TaskEnd): void {
+    for (const state of this.#tasks.values())
+      if (state.run?.worker === worker && state.run.id === end.run) this.#finish(state, state.run, end);
+    this.step();
+  }
+
+  /** Called when a worker is gone, with its runs. */
+  gone(worker: TaskWorker): void {
+    for (const state of this.#tasks.values())
+      if (state.run?.worker === worker && state.run.hasBegun) this.#finish(state, state.run, undefined);
+    this.step();
+  }
+
+  status(): TaskStatus[] {
+    return Array.from(this.#tasks.values(), ({ facts: { name }, run, lastDuration, failures, skipped }) => {
+      const { lastSuccessAt = 0 } = this.#options.lease.records.get(name) ?? {};
+      return { name, isRunning: run !== undefined, lastSuccessAt, lastDuration, failures, skipped };
+    });
+  }
+
+  /** Gives the lease back. Called when the workers are gone. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#options.lease.sync('').catch(() => {});
+  }
+
+  /** Does what is due. Called by each event and by a timer. */
+  step(): void {
+    if (this.#isClosed || this.#tasks.size === 0) return;
+    clearTimeout(this.#timer);
+    const workers = this.#options.workers();
+    for (const [name, { isWanted, run }] of this.#tasks) if (!isWanted && run === undefined) this.#tasks.delete(name);
+    // Without a task or a worker, the lease ends by itself, and another machine takes it.
+    const isActive = this.#tasks.size > 0 && (workers.length > 0 || [...this.#tasks.values()].some(({ run }) => run));
+    if (isActive && this.#now() >= this.#renewAt) {
+      this.#renewAt = this.#now() + RENEW_MS;
+      void this.#write().then(() => this.step());
+    }
+    let wait = STEP_MS;
+    for (const state of this.#tasks.values()) wait = Math.min(wait, this.#stepTask(state, workers));
+    this.#timer = setTimeout(() => this.step(), Math.max(1, wait));
+  }
+
+  /** Renews the lease, and writes the records. Each reason why this fails is logged once. */
+  async #write(): Promise<boolean> {
+    const { lease, log } = this.#options;
+    let failure = '';
+    const isWritten = await lease.sync().catch((error: unknown) => {
+      failure = describeFailure(error);
+      return false;
+    });
+    if (failure !== '' && failure !== this.#lastFailure)
+      log.error('tasks-paused', {
+        reason: failure,
+        effect: 'no task begins while the state of the tasks cannot be kept',
+      });
+    if (failure === '' && this.#lastFailure !== '') log.info('tasks-resumed', {});
+    this.#lastFailure = failure;
+    return isWritten;
+  }
+
+  /** @returns milliseconds until something can be due */
+  #stepTask(state: State, workers: readonly TaskWorker[]): number {
+    const { facts, run, isWanted, pausedUntil } = state;
+    const { plan } = facts;
+    if (!this.#options.lease.isHeld) {
+      if (run?.hasBegun && !run.isAborted) this.#abort(facts.name, run);
+      return STEP_MS;
+    }
+    if (!isWanted || run?.hasBegun === false) return STEP_MS;
+    const record = this.#recordFor(facts);
+    const due = this.#takeDue(state, record);
+    const [worker] = workers.slice(this.#lastRun % Math.max(1, workers.length));
+    // The worker of a supervisor that was killed can still run the task.
+    const isFree = record.running === undefined || isDead(record.running.process, true);
+    if (run === undefined && due !== undefined && worker !== undefined && isFree && this.#now() >= pausedUntil) {
+      void this.#begin(state, record, due.dueAt, worker);
+      return STEP_MS;
+    }
+    const pause = pausedUntil > this.#now() ? pausedUntil - this.#now() : STEP_MS;
+    return plan === undefined ? pause : Math.min(pause, nextDue(plan, this.#clock()) - this.#clock());
+  }
+
+  /** Returns the record of a task. With a new plan, or after a clock was set back far, the times count from now. */
+  #recordFor({ name, plan }: TaskFacts): TaskRecord {
+    const { lease, log } = this.#options;
+    const record = lease.records.get(name) ?? {};
+    const now = this.#clock();
+    const text = JSON.stringify(plan);
+    const isSetBack = (record.accounted ?? now) - now > MAX_SET_BACK;
+    if (plan === undefined || (record.plan === text && !isSetBack)) return record;
+    if (isSetBack) log.warn('task-clock-set-back', { task: name, ...dueIn(record.accounted) });
+    const begun = { ...record, plan: text, accounted: now };
+    lease.records.set(name, begun);
+    void this.#write();
+    return begun;
+  }
+
+  /** Returns what is to run now. Counts as skipped what passes during a run, and what comes too late. */
+  #takeDue(state: State, record: TaskRecord): { readonly dueAt: number | undefined } | undefined {
+    const { run, facts } = state;
+    const { name, plan, catchUp } = facts;
+    if (plan === undefined) return { dueAt: undefined };
+    const now = this.#clock();
+    const interrupted = run === undefined && catchUp ? record.running?.dueAt : undefined;
+    const due = latestDue(plan, record.accounted ?? now, now);
+    // A run that was interrupted is made again for its time, unless a later time has come.
+    if (due === undefined) return interrupted === undefined ? undefined : { dueAt: interrupted };
+    if (run === undefined && (catchUp || now - due.dueAt <= MAX_LATE)) return { dueAt: due.dueAt };
+    state.skipped += due.count;
+    this.#options.lease.records.set(name, { ...record, accounted: due.dueAt });
+    if (run === undefined || run.hasSkipped) return undefined;
+    run.hasSkipped = true;
+    const running_since = new Date(run.startedAt).toISOString();
+    this.#options.log.warn('task-skipped', { task: name, ...dueIn(due.dueAt), running_since });
+    return undefined;
+  }
+
+  async #begin(state: State, record: TaskRecord, dueAt: number | undefined, worker: TaskWorker): Promise<void> {
+    const { lease, workers } = this.#options;
+    const { name, plan } = state.facts;
+    const [startedAt, { pid }, id] = [this.#clock(), worker, ++this.#lastRun];
+    const run = { id, worker, startedAt, dueAt, hasBegun: false, isAborted: false, hasSkipped: false };
+    state.run = run;
+    const running = { process: processName(pid), machine: hostname(), pid, startedAt, dueAt };
+    const accounted = Math.max(dueAt ?? 0, record.accounted ?? 0);
+    lease.records.set(name, { ...record, running, ...(plan && { accounted }) });
+    const isWritten = await this.#write();
+    if (isWritten && lease.isHeld && workers().includes(worker)) {
+      // This run makes up for all times that have passed, and for the run that was interrupted.
+      const passed = plan && latestDue(plan, record.accounted ?? accounted, accounted);
+      state.skipped += passed && record.running ? passed.count : (passed?.count ?? 1) - 1;
+      run.hasBegun = true;
+      return worker.send({ kind: 'run-task', task: name, run: id, dueAt });
+    }
+    // The lease or the worker is gone, and nothing has run.
+    state.run = undefined;
+    state.pausedUntil = this.#now() + STEP_MS;
+    if (lease.records.get(name)?.running === running) lease.records.set(name, record);
+  }
+
+  #abort(task: string, run: Run): void {
+    run.isAborted = true;
+    this.#options.log.warn('task-lease-lost', { task, worker: run.worker.pid });
+    run.worker.send({ kind: 'abort-task', run: run.id, limit: ABORT_LIMIT });
+  }
+
+  /** @param end undefined when the worker has ended before its task */
+  #finish(state: State, run: Run, end: TaskEnd | undefined): void {
+    const { log, lease } = this.#options;
+    const { name, plan, catchUp } = state.facts;
+    const [now, endedAt] = [this.#now(), this.#clock()];
+    state.run = undefined;
+    state.lastDuration = (endedAt - run.startedAt) / 1000;
+    // A task without times has no end of its own. A run that returns is done, also after the abort of its signal.
+    const error = end?.failure?.error ?? (plan === undefined ? 'it has returned, and it has no times' : undefined);
+    const isInterrupted = end === undefined || (end.aborted && error !== undefined);
+    const isDone = end !== undefined && error === undefined;
+    if (isDone || endedAt - run.startedAt > STEADY_MS) state.failuresInARow = 0;
+    if (!isDone && end?.aborted !== true) state.pausedUntil = now + pauseAfter(++state.failuresInARow);
+    const facts = { task: name, worker: run.worker.pid, ...dueIn(run.dueAt) };
+    const retry_in_ms = Math.max(0, Math.round(state.pausedUntil - now));
+    if (end === undefined) log.warn('task-interrupted', { ...facts, retry_in_ms });
+    else if (!isInterrupted && error !== undefined) {
+      state.failures++;
+      log.error('task-failed', { ...facts, ...(plan === undefined && { retry_in_ms }), ...end.failure, error });
+    }
+    const { running, ...record } = lease.records.get(name) ?? {};
+    const isKept = isInterrupted && plan !== undefined && catchUp;
+    const last = running && !isInterrupted ? { last: { ...running, endedAt, error } } : {};
+    const success = isDone ? { lastSuccessAt: endedAt } : {};
+    lease.records.set(name, {
+      ...record,
+      ...last,
+      ...success,
+      ...(isKept && running && { running: { ...running, process: '' } }),
+    });
+    void this.#write().then(() => this.step());
+  }
+}
+
+const NO_COUNTS = { failuresInARow: 0, pausedUntil: 0, lastDuration: 0, failures: 0, skipped: 0 };
+
+function dueIn(dueAt: number | undefined): { due_at?: string } {
+  return dueAt === undefined ? {} : { due_at: new Date(dueAt).toISOString() };
+}

@@ -1,0 +1,122 @@
+// Runs `start` and the tasks of the service file in a worker. The supervisor says when, and hears how each run ended.
+import type { ServiceOptions } from '../../api/controller/service.ts';
+import type { ErrorFacts } from '../../base/events.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { createTaskLog } from '../../base/operation-log.ts';
+import { withTimeLimit } from '../../base/time.ts';
+import type { Task } from './task.ts';
+
+export type TaskOrder =
+  /** Run `start` of the service file, because the generation of this worker serves. */
+  | { readonly kind: 'start' }
+  | { readonly kind: 'run-task'; readonly task: string; readonly run: number; readonly dueAt?: number | undefined }
+  /** Abort the signal of a run. A run that ignores it makes this worker faulty after `limit` milliseconds. */
+  | { readonly kind: 'abort-task'; readonly run: number; readonly limit: number };
+
+export interface TaskEnd {
+  readonly kind: 'task-ended';
+  readonly run: number;
+  /** Whether the signal was aborted before the end. */
+  readonly aborted: boolean;
+  /** Undefined when the run has returned. */
+  readonly failure?: ErrorFacts | undefined;
+}
+
+export interface TaskHostOptions {
+  readonly start?: ServiceOptions['start'];
+  readonly tasks?: ReadonlyMap<string, Task>;
+  readonly log: Log;
+  /** Reports the end of a run. Calls back when the report is sent. */
+  readonly send: (end: TaskEnd, onSent: () => void) => void;
+  /** Called for a run that continues although its signal was aborted. */
+  readonly onStuck: () => void;
+}
+
+export interface TaskHost {
+  receive(order: TaskOrder): void;
+  /** Aborts all signals. */
+  drain(): void;
+  /** The number of runs whose end is not reported yet. */
+  pending(): number;
+  /** Runs the function that `start` has returned. Never rejects. */
+  finish(): Promise<void>;
+}
+
+/** Milliseconds for the function that `start` has returned. */
+const STOP_LIMIT = 5000;
+
+/** Returns the pause in milliseconds after so many failures in a row. */
+export const pauseAfter = (failures: number): number => Math.min(60_000, 500 * 2 ** failures);
+
+export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOptions): TaskHost {
+  const draining = new AbortController();
+  const runs = new Map<number, AbortController>();
+  let starting: Promise<unknown> | undefined;
+
+  async function runStart(): Promise<unknown> {
+    const { signal } = draining;
+    for (let failures = 1; start !== undefined && !signal.aborted; failures++) {
+      try {
+        return await start({ signal, log: createTaskLog(log, 'start') });
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        const retry_in_ms = pauseAfter(failures);
+        log.error('start-failed', { retry_in_ms, ...describeError(error) });
+        await new Promise((resolve) => {
+          const timer = setTimeout(resolve, retry_in_ms);
+          signal.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true });
+        });
+      }
+    }
+    return undefined;
+  }
+
+  async function run({ task, run: id, dueAt }: Extract<TaskOrder, { kind: 'run-task' }>): Promise<void> {
+    const controller = new AbortController();
+    const { signal } = controller;
+    runs.set(id, controller);
+    if (draining.signal.aborted) controller.abort();
+    let failure: ErrorFacts | undefined;
+    try {
+      signal.throwIfAborted();
+      const params = {
+        signal,
+        log: createTaskLog(log, task),
+        ...(dueAt === undefined ? {} : { dueAt: new Date(dueAt) }),
+      };
+      const found = tasks?.get(task);
+      if (found === undefined) throw new Error('this worker has no such task');
+      await found.run(params);
+    } catch (error) {
+      failure = describeError(error);
+    }
+    // The worker must not end before the supervisor has heard of the end: it would count as an interruption.
+    send({ kind: 'task-ended', run: id, aborted: signal.aborted, failure }, () => runs.delete(id));
+  }
+
+  return {
+    receive(order) {
+      if (order.kind === 'start') starting ??= runStart();
+      else if (order.kind === 'run-task') void run(order);
+      else {
+        runs.get(order.run)?.abort();
+        setTimeout(() => runs.has(order.run) && onStuck(), order.limit).unref();
+      }
+    },
+    drain() {
+      draining.abort();
+      for (const controller of runs.values()) controller.abort();
+    },
+    pending: () => runs.size,
+    async finish() {
+      const stop = async (): Promise<unknown> => {
+        const returned = await starting;
+        return typeof returned === 'function' ? returned() : undefined;
+      };
+      const timeout = () => new Error(`it took longer than ${STOP_LIMIT} ms`);
+      await withTimeLimit(stop(), STOP_LIMIT, timeout).catch((error: unknown) => {
+        log.warn('service-not-stopped', describeError(error));
+      });
+    },
+  };
+}

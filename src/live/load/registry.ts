@@ -3,13 +3,12 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage } from '../../base/failure.ts';
 import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
 import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
 import { createMountGroup } from '../../groups/mount.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
-import { createService, type LoadedService, refuseProperty } from '../../groups/service-file.ts';
+import type { LoadedService } from '../../groups/service-file.ts';
 import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -26,6 +25,7 @@ import {
   type NewGroupsOptions,
   notLoadable,
 } from './new-groups.ts';
+import { factsOfService, readService } from './service-load.ts';
 import { createStrays, type Stray } from './stray-service.ts';
 
 export interface LoadAllOptions {
@@ -204,24 +204,16 @@ export function createGroups({
   async function loadService(file: string): Promise<GroupLoad> {
     let fallback: Group | undefined;
     const { load, loaded } = await files.load<LoadedService>(SERVICE, file, async (module, reader, path) => {
-      const service = createService(path, module, () => reader.readErrorBody(path));
+      const service = await readService(path, module, reader);
       const mount = createMountGroup(FALLBACK, service.fallback, path);
       fallback = mount && applyService(mount, service, path);
-      if (service.background === undefined) return service;
-      const { readTasks } = await import('../tasks/task.ts');
-      try {
-        return Object.freeze({ ...service, tasks: readTasks(service.background) });
-      } catch (error) {
-        throw refuseProperty(path, `background: ${errorMessage(error)}`, errorMessage(error).split(':', 1)[0]);
-      }
+      return service;
     });
     if (loaded === undefined) return load;
     if (fallback !== undefined) publish(fallback);
     serviceState = { kind: 'loaded', service: loaded };
     importedByService = new Set(files.closure().map(({ path }) => path));
-    const { folders, isEmpty, start, tasks } = loaded;
-    const facts = Array.from(tasks?.values() ?? [], ({ name, plan, catchUp }) => ({ name, plan, catchUp }));
-    return { ...load, folders, isEmpty, ...(start && { hasStart: true }), ...(tasks && { tasks: facts }) };
+    return { ...load, ...factsOfService(loaded) };
   }
 
   async function loadAll({

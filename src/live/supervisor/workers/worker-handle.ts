@@ -311,10 +311,8 @@ export class WorkerProcess {
     this.#endReason = reason;
     const lastState = this.#disconnectTimer === undefined ? this.state : 'serving';
     this.state = 'gone';
-    clearTimeout(this.#lastMessagesTimer);
-    clearTimeout(this.#disconnectTimer);
+    for (const timer of [this.#lastMessagesTimer, this.#disconnectTimer, this.#limitTimer]) clearTimeout(timer);
     if (!isExpected) this.#events.died(this, { reason, lastState, importing: [...this.#importing], lastRequest });
-    clearTimeout(this.#limitTimer);
     this.#resolvePending();
     this.#events.gone(this);
   }

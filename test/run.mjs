@@ -30,7 +30,8 @@ import { pathToFileURL } from 'node:url';
 /** Maximum weight of the files of one process. With more, a process would exceed its time limit on a slow machine. */
 const MAX_WEIGHT = 8;
 /** A test file that imports one of these starts whole services or commands, which takes most of its time. */
-const STARTS_PROCESSES = /support\/(cluster-server|command-bench|credentials-bench|deployed|store-machines)\.ts/;
+const STARTS_PROCESSES =
+  /support\/(cluster-server|command-bench|credentials-bench|deployed|store-machines|task-notes)\.ts/;
 
 /**
  * The source of a process that runs several test files. Node 22 reports no suite whose import fails, so `fail` adds a

@@ -58,7 +58,7 @@ describe('three machines with one database', { skip: noPostgres }, () => {
     await notedTimes(notes, 'consume', 3);
     await more(3);
 
-    // Each machine gets new code. The supervisor of the machine that runs the tasks is killed, and another one takes over.
+    // Each machine gets new code. The supervisor of the machine that runs the tasks is killed, and another machine continues.
     for (const dir of dirs) write(dir, 'service.js', text(`, headers: { 'X-Edit': '1' }`));
     for (const machine of machines) await machine.logged('generation-serving', ({ generation }) => generation === 2);
     await more(3);

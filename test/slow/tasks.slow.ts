@@ -1,9 +1,11 @@
 // Tests the tasks of the built service: kills of its processes, edits during runs, and tasks that misbehave.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../support/cluster-client.ts';
-import { startService } from '../support/cluster-server.ts';
-import { CONSUME, mostAtOnce, notedTimes, readNotes, startWithTasks } from '../support/task-notes.ts';
+import { controller, createFolder, startService, write } from '../support/cluster-server.ts';
+import { CONSUME, head, mostAtOnce, notedTimes, notesOf, readNotes, startWithTasks } from '../support/task-notes.ts';
 
 test('a start that throws is logged and made again, and the service serves', async (t) => {
   const { service, notes } = await startWithTasks(
@@ -45,8 +47,10 @@ test('after a kill -9 of the supervisor, the next service waits for the run of t
   await notedTimes(notes, 'slow', 1);
   service.process.kill('SIGKILL');
   await service.exited;
-  await startService(t, { dir });
+  const again = await startService(t, { dir });
   const list = await notedTimes(notes, 'slow', 2);
+  again.process.kill('SIGTERM');
+  await again.exited;
   assert.equal(mostAtOnce(list, 'slow'), 1);
   assert.deepEqual(
     list.map(({ what }) => what),
@@ -113,4 +117,49 @@ test('a task that blocks the event loop ends its worker, and starts again in ano
   await service.logged('worker-died');
   await service.logged('worker-replaced');
   assert.equal((await ask(service.port, '/api/test')).status, 200);
+});
+
+test('a clock that is set forward and back, and the two changes of a year, give each day one run', async (t) => {
+  const dir = createFolder(t, { 'TestController.js': controller('test') });
+  const notes = notesOf(dir);
+  const [ahead, preload] = [join(dirname(dir), 'ahead'), join(dirname(dir), 'preload.mjs')];
+  const setClock = (time: string) => writeFileSync(ahead, String(Date.parse(time) - Date.now()));
+  setClock('2026-03-28T01:29:57Z');
+  const shifted = `import { readFileSync } from 'node:fs'; const now = Date.now;
+    Date.now = () => now() + Number(readFileSync(${JSON.stringify(ahead)}, 'utf8'));`;
+  writeFileSync(preload, shifted);
+  write(
+    dir,
+    'service.js',
+    `${head(notes)}export default defineService({ background: {
+       nightly: { at: '02:30', timeZone: 'Europe/Berlin', run({ dueAt }) { note('night', dueAt); } },
+       second: { every: '1s', run() { note('second'); } } } });\n`,
+  );
+  const service = await startService(t, { dir, env: { NODE_OPTIONS: `--import=${preload}` } });
+  const seconds = async () =>
+    void (await notedTimes(notes, 'second', readNotes(notes).filter(({ what }) => what === 'second').length + 6));
+  const nights = () => readNotes(notes).flatMap(({ what, due }) => (what === 'night' ? [due] : []));
+  await notedTimes(notes, 'night', 1);
+  // At 02:00 the clocks go to 03:00, so 02:30 is 03:30.
+  setClock('2026-03-29T01:29:57Z');
+  await notedTimes(notes, 'night', 2);
+  // The summer is made up for once. At 03:00 the clocks go back to 02:00, so 02:30 comes twice.
+  setClock('2026-10-25T00:29:57Z');
+  await notedTimes(notes, 'night', 4);
+  setClock('2026-10-25T01:29:57Z');
+  await seconds();
+  // Half an hour back: no second runs twice, and the next ones come when the clock is where it was.
+  setClock('2026-10-25T01:00:00Z');
+  await new Promise((resolve) => setTimeout(resolve, 3000));
+  setClock('2026-10-26T01:29:57Z');
+  await notedTimes(notes, 'night', 5);
+  assert.deepEqual(nights(), [
+    '2026-03-28T01:30:00.000Z',
+    '2026-03-29T01:30:00.000Z',
+    '2026-10-24T00:30:00.000Z',
+    '2026-10-25T00:30:00.000Z',
+    '2026-10-26T01:30:00.000Z',
+  ]);
+  service.process.kill('SIGTERM');
+  await service.exited;
 });

@@ -101,7 +101,7 @@ export function createMachine(name: string, cell: Cell, clocks: Clocks, runs: Fa
       const worker = all.get(run.pid);
       workers = workers.map((other) => (other === worker ? createWorker() : other));
       for (const other of workers) all.set(other.pid, other);
-      if (worker !== undefined) runner.gone(worker);
+      if (worker !== undefined) runner.ended(worker, undefined);
     },
     setWorkers(count: number) {
       workers = Array.from({ length: count }, createWorker);

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { controller, createFolder, startService, write } from './cluster-server.ts';
+import { controller, createFolder, type Service, startService, write } from './cluster-server.ts';
 import { moduleUrl } from './own-modules.ts';
 
 /** A task that runs until it is aborted. */
@@ -68,11 +68,17 @@ export function mostAtOnce(notes: readonly Note[], name: string): number {
 
 /** Starts the built service with a service file of these options. `edit` writes the file anew. */
 export async function startWithTasks(t: TestContext, options: string, env: Record<string, string> = {}) {
+  let service: Service | undefined;
+  // The state of the tasks is written until the service ends, and only then its folder is removed.
+  t.after(async () => {
+    service?.process.kill('SIGTERM');
+    await service?.exited;
+  });
   const dir = createFolder(t, { 'TestController.js': controller('test') });
   const notes = notesOf(dir);
   const edit = (text: string, before = '') =>
     write(dir, 'service.js', `${head(notes)}${before}export default defineService({ ${text} });\n`);
   edit(options);
-  const service = await startService(t, { dir, env });
+  service = await startService(t, { dir, env });
   return { service, notes, edit, dir };
 }

@@ -3,8 +3,7 @@
 import { SERVICE } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
 import type { Cell } from '../tasks/lease.ts';
-import type { TaskRunner, TaskStatus } from '../tasks/runner.ts';
-import type { TaskEnd } from '../tasks/task-host.ts';
+import type { TaskRunner } from '../tasks/runner.ts';
 import type { GroupTable } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
@@ -23,7 +22,8 @@ export interface ServingTasksOptions {
 export class ServingTasks {
   readonly #options: ServingTasksOptions;
   #loading: Promise<void> | undefined;
-  #runner: TaskRunner | undefined;
+  /** Undefined while no generation has had tasks. */
+  runner: TaskRunner | undefined;
 
   constructor(options: ServingTasksOptions) {
     this.#options = options;
@@ -34,35 +34,21 @@ export class ServingTasks {
     const { hasStart, tasks = [] } = this.#options.table.current.groups.get(SERVICE) ?? {};
     if (hasStart) for (const worker of workers) worker.send({ kind: 'start' });
     if (tasks.length > 0) this.#loading ??= this.#load();
-    void this.#loading?.then(() => this.#runner?.serve(tasks));
-  }
-
-  ended(worker: WorkerHandle, end: TaskEnd): void {
-    this.#runner?.ended(worker, end);
-  }
-
-  gone(worker: WorkerHandle): void {
-    this.#runner?.gone(worker);
-  }
-
-  /** Returns undefined while no generation has had tasks. */
-  status(): readonly TaskStatus[] | undefined {
-    return this.#runner?.status();
+    void this.#loading?.then(() => this.runner?.serve(tasks));
   }
 
   /** Called when all workers are gone. */
   async close(): Promise<void> {
     await this.#loading;
-    await this.#runner?.close();
+    await this.runner?.close();
   }
 
   async #load(): Promise<void> {
     const { pool, table, log, dir, dataDir, store } = this.#options;
     if (dataDir === undefined) return;
     const { createFileCell, Lease, serviceOf, TaskRunner } = await import('../tasks/runner.ts');
-    const cell = store?.taskCell(serviceOf(dir)) ?? createFileCell(dataDir);
+    const lease = new Lease(store?.taskCell(serviceOf(dir)) ?? createFileCell(dataDir), () => performance.now());
     const isNewest = ({ generation, isFaulty }: WorkerHandle) => generation === table.current.generation && !isFaulty;
-    const lease = new Lease(cell, () => performance.now());
-    this.#runner = new TaskRunner({ lease, log, workers: () => pool.serving().filter(isNewest) });
+    this.runner = new TaskRunner({ lease, log, workers: () => pool.serving().filter(isNewest) });
   }
 }

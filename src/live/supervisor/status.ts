@@ -1,7 +1,7 @@
 // The status of the supervisor, for the operations port and its metrics.
 import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
-import type { TaskStatus } from '../tasks/runner.ts';
+import type { TaskState } from '../tasks/runner.ts';
 import type { Agenda } from './agenda.ts';
 import type { Service } from './step-parts.ts';
 import type { WorkerState } from './workers/worker-events.ts';
@@ -15,7 +15,7 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly notLoadable: readonly GroupLoad[];
   readonly groups: GroupCounts;
   /** Undefined while no generation has had tasks. */
-  readonly tasks?: readonly TaskStatus[] | undefined;
+  readonly tasks?: readonly TaskState[] | undefined;
   /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
   readonly rejected: Rejection | undefined;
 }
@@ -64,7 +64,6 @@ export function describeService(
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ): SupervisorStatus {
   const { current, wasComplete, lost } = table;
-  const taskStatus = tasks.status();
   return {
     generation: current.generation,
     servingSince: current.since,
@@ -78,7 +77,7 @@ export function describeService(
       wasComplete,
     },
     rejected: rejection,
-    ...(taskStatus && { tasks: taskStatus }),
+    ...(tasks.runner && { tasks: [...tasks.runner.tasks.values()] }),
     ...tally,
   };
 }

@@ -135,7 +135,7 @@ export class Supervisor {
       disconnected: () => this.#replaceLostWorker(),
       died: (worker, death) => this.#onDied(worker, death),
       gone: (worker) => {
-        this.#service.tasks.gone(worker);
+        this.#service.tasks.runner?.ended(worker, undefined);
         this.#options.onWorkers?.();
         this.#runNextStep();
       },
@@ -150,7 +150,7 @@ export class Supervisor {
         if (worker.generation >= this.#service.table.current.generation) this.#service.watch.addFiles(files);
       },
       spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
-      taskEnded: (worker, end) => this.#service.tasks.ended(worker, end),
+      taskEnded: (worker, end) => this.#service.tasks.runner?.ended(worker, end),
       metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
     };
   }

@@ -9,6 +9,8 @@ import { latestDue, nextDue } from './plan.ts';
 import type { TaskFacts } from './task.ts';
 import { pauseAfter, type TaskEnd, type TaskOrder } from './task-host.ts';
 
+export { createFileCell, Lease, serviceOf } from './lease.ts';
+
 /** A worker as the runner sees it. */
 export interface TaskWorker {
   readonly pid: number | undefined;
@@ -26,17 +28,6 @@ export interface RunnerOptions {
   readonly now?: () => number;
 }
 
-/** A task for the metrics. The counts are since the start of this process. */
-export interface TaskStatus {
-  readonly name: string;
-  readonly isRunning: boolean;
-  readonly lastSuccessAt: number;
-  /** Seconds of the last run that has ended. */
-  readonly lastDuration: number;
-  readonly failures: number;
-  readonly skipped: number;
-}
-
 interface Run {
   readonly id: number;
   readonly worker: TaskWorker;
@@ -48,7 +39,7 @@ interface Run {
   hasSkipped: boolean;
 }
 
-interface State {
+export interface TaskState {
   facts: TaskFacts;
   /** Whether the generation that serves has the task. */
   isWanted: boolean;
@@ -56,11 +47,22 @@ interface State {
   /** The failures and interruptions in a row, and when the next run may begin, by `now`. */
   failuresInARow: number;
   pausedUntil: number;
+  lastSuccessAt: number;
+  /** The seconds of the last run, and counts since the start of this process. */
   lastDuration: number;
   failures: number;
   skipped: number;
 }
 
+const NEW = {
+  run: undefined,
+  failuresInARow: 0,
+  pausedUntil: 0,
+  lastSuccessAt: 0,
+  lastDuration: 0,
+  failures: 0,
+  skipped: 0,
+};
 /** Milliseconds between two looks at what is due, and between two renewals of the lease. */
 const STEP_MS = 1000;
 const RENEW_MS = 5000;
@@ -73,13 +75,9 @@ const ABORT_LIMIT = 5000;
 /** Milliseconds of a run after which earlier failures no longer count. */
 const STEADY_MS = 60_000;
 
-export { createFileCell, Lease, serviceOf } from './lease.ts';
-
 export class TaskRunner {
-  readonly #options: RunnerOptions;
-  readonly #clock: () => number;
-  readonly #now: () => number;
-  readonly #tasks = new Map<string, State>();
+  readonly tasks = new Map<string, TaskState>();
+  readonly #options: Required<RunnerOptions>;
   #lastRun = 0;
   #renewAt = 0;
   #lastFailure = '';
@@ -87,40 +85,26 @@ export class TaskRunner {
   #isClosed = false;
 
   constructor(options: RunnerOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? Date.now;
-    this.#now = options.now ?? (() => performance.now());
+    this.#options = { clock: Date.now, now: () => performance.now(), ...options };
   }
 
   /** Sets the tasks of the generation that serves from now on. */
   serve(tasks: readonly TaskFacts[]): void {
-    for (const state of this.#tasks.values()) state.isWanted = false;
-    for (const facts of tasks) {
-      const state = this.#tasks.get(facts.name) ?? { run: undefined, ...NO_COUNTS };
-      this.#tasks.set(facts.name, Object.assign(state, { facts, isWanted: true }));
-    }
+    for (const state of this.tasks.values()) state.isWanted = false;
+    for (const facts of tasks)
+      this.tasks.set(facts.name, Object.assign(this.tasks.get(facts.name) ?? { ...NEW }, { facts, isWanted: true }));
     this.#renewAt = 0;
     this.step();
   }
 
-  ended(worker: TaskWorker, end: TaskEnd): void {
-    for (const state of this.#tasks.values())
-      if (state.run?.worker === worker && state.run.id === end.run) this.#finish(state, state.run, end);
+  /** @param end undefined when the worker is gone, with all its runs */
+  ended(worker: TaskWorker, end: TaskEnd | undefined): void {
+    for (const state of this.tasks.values()) {
+      const { run } = state;
+      const isMeant = run?.worker === worker && run.hasBegun && (end === undefined || end.run === run.id);
+      if (isMeant) this.#finish(state, run, end);
+    }
     this.step();
-  }
-
-  /** Called when a worker is gone, with its runs. */
-  gone(worker: TaskWorker): void {
-    for (const state of this.#tasks.values())
-      if (state.run?.worker === worker && state.run.hasBegun) this.#finish(state, state.run, undefined);
-    this.step();
-  }
-
-  status(): TaskStatus[] {
-    return Array.from(this.#tasks.values(), ({ facts: { name }, run, lastDuration, failures, skipped }) => {
-      const { lastSuccessAt = 0 } = this.#options.lease.records.get(name) ?? {};
-      return { name, isRunning: run !== undefined, lastSuccessAt, lastDuration, failures, skipped };
-    });
   }
 
   /** Gives the lease back. Called when the workers are gone. */
@@ -132,67 +116,65 @@ export class TaskRunner {
 
   /** Does what is due. Called by each event and by a timer. */
   step(): void {
-    if (this.#isClosed || this.#tasks.size === 0) return;
+    if (this.#isClosed || this.tasks.size === 0) return;
     clearTimeout(this.#timer);
-    const workers = this.#options.workers();
-    for (const [name, { isWanted, run }] of this.#tasks) if (!isWanted && run === undefined) this.#tasks.delete(name);
+    const { workers: findWorkers, now } = this.#options;
+    for (const [name, { isWanted, run }] of this.tasks) if (!isWanted && run === undefined) this.tasks.delete(name);
+    const workers = findWorkers();
     // Without a task or a worker, the lease ends by itself, and another machine takes it.
-    const isActive = this.#tasks.size > 0 && (workers.length > 0 || [...this.#tasks.values()].some(({ run }) => run));
-    if (isActive && this.#now() >= this.#renewAt) {
-      this.#renewAt = this.#now() + RENEW_MS;
+    const isActive = this.tasks.size > 0 && (workers.length > 0 || [...this.tasks.values()].some(({ run }) => run));
+    if (isActive && now() >= this.#renewAt) {
+      this.#renewAt = now() + RENEW_MS;
       void this.#write().then(() => this.step());
     }
-    let wait = STEP_MS;
-    for (const state of this.#tasks.values()) wait = Math.min(wait, this.#stepTask(state, workers));
-    this.#timer = setTimeout(() => this.step(), Math.max(1, wait));
+    const waits = Array.from(this.tasks.values(), (state) => this.#stepTask(state, workers));
+    this.#timer = setTimeout(() => this.step(), Math.max(1, Math.min(STEP_MS, ...waits)));
   }
 
   /** Renews the lease, and writes the records. Each reason why this fails is logged once. */
   async #write(): Promise<boolean> {
     const { lease, log } = this.#options;
-    let failure = '';
+    let reason = '';
     const isWritten = await lease.sync().catch((error: unknown) => {
-      failure = describeFailure(error);
+      reason = describeFailure(error);
       return false;
     });
-    if (failure !== '' && failure !== this.#lastFailure)
-      log.error('tasks-paused', {
-        reason: failure,
-        effect: 'no task begins while the state of the tasks cannot be kept',
-      });
-    if (failure === '' && this.#lastFailure !== '') log.info('tasks-resumed', {});
-    this.#lastFailure = failure;
+    const effect = 'no task begins while the state of the tasks cannot be kept';
+    if (reason !== '' && reason !== this.#lastFailure) log.error('tasks-paused', { reason, effect });
+    if (reason === '' && this.#lastFailure !== '') log.info('tasks-resumed', {});
+    this.#lastFailure = reason;
     return isWritten;
   }
 
   /** @returns milliseconds until something can be due */
-  #stepTask(state: State, workers: readonly TaskWorker[]): number {
+  #stepTask(state: TaskState, workers: readonly TaskWorker[]): number {
     const { facts, run, isWanted, pausedUntil } = state;
-    const { plan } = facts;
-    if (!this.#options.lease.isHeld) {
-      if (run?.hasBegun && !run.isAborted) this.#abort(facts.name, run);
-      return STEP_MS;
+    const { lease, log, clock, now } = this.#options;
+    if (!lease.isHeld && run?.hasBegun && !run.isAborted) {
+      run.isAborted = true;
+      log.warn('task-lease-lost', { task: facts.name, worker: run.worker.pid });
+      run.worker.send({ kind: 'abort-task', run: run.id, limit: ABORT_LIMIT });
     }
-    if (!isWanted || run?.hasBegun === false) return STEP_MS;
+    if (!lease.isHeld || !isWanted || run?.hasBegun === false) return STEP_MS;
     const record = this.#recordFor(facts);
+    state.lastSuccessAt ||= record.lastSuccessAt ?? 0;
     const due = this.#takeDue(state, record);
-    const [worker] = workers.slice(this.#lastRun % Math.max(1, workers.length));
+    const worker = workers[this.#lastRun % Math.max(1, workers.length)];
     // The worker of a supervisor that was killed can still run the task.
-    const isFree = record.running === undefined || isDead(record.running.process, true);
-    if (run === undefined && due !== undefined && worker !== undefined && isFree && this.#now() >= pausedUntil) {
+    const isFree = run === undefined && (record.running === undefined || isDead(record.running.process, true));
+    if (isFree && due !== undefined && worker !== undefined && now() >= pausedUntil) {
       void this.#begin(state, record, due.dueAt, worker);
       return STEP_MS;
     }
-    const pause = pausedUntil > this.#now() ? pausedUntil - this.#now() : STEP_MS;
-    return plan === undefined ? pause : Math.min(pause, nextDue(plan, this.#clock()) - this.#clock());
+    const pause = pausedUntil > now() ? pausedUntil - now() : STEP_MS;
+    return facts.plan === undefined ? pause : Math.min(pause, nextDue(facts.plan, clock()) - clock());
   }
 
   /** Returns the record of a task. With a new plan, or after a clock was set back far, the times count from now. */
   #recordFor({ name, plan }: TaskFacts): TaskRecord {
-    const { lease, log } = this.#options;
+    const { lease, log, clock } = this.#options;
     const record = lease.records.get(name) ?? {};
-    const now = this.#clock();
-    const text = JSON.stringify(plan);
+    const [now, text] = [clock(), JSON.stringify(plan)];
     const isSetBack = (record.accounted ?? now) - now > MAX_SET_BACK;
     if (plan === undefined || (record.plan === text && !isSetBack)) return record;
     if (isSetBack) log.warn('task-clock-set-back', { task: name, ...dueIn(record.accounted) });
@@ -203,29 +185,29 @@ export class TaskRunner {
   }
 
   /** Returns what is to run now. Counts as skipped what passes during a run, and what comes too late. */
-  #takeDue(state: State, record: TaskRecord): { readonly dueAt: number | undefined } | undefined {
+  #takeDue(state: TaskState, record: TaskRecord): { readonly dueAt: number | undefined } | undefined {
     const { run, facts } = state;
     const { name, plan, catchUp } = facts;
+    const { lease, log, clock } = this.#options;
     if (plan === undefined) return { dueAt: undefined };
-    const now = this.#clock();
+    const now = clock();
     const interrupted = run === undefined && catchUp ? record.running?.dueAt : undefined;
     const due = latestDue(plan, record.accounted ?? now, now);
     // A run that was interrupted is made again for its time, unless a later time has come.
     if (due === undefined) return interrupted === undefined ? undefined : { dueAt: interrupted };
     if (run === undefined && (catchUp || now - due.dueAt <= MAX_LATE)) return { dueAt: due.dueAt };
     state.skipped += due.count;
-    this.#options.lease.records.set(name, { ...record, accounted: due.dueAt });
+    lease.records.set(name, { ...record, accounted: due.dueAt });
     if (run === undefined || run.hasSkipped) return undefined;
     run.hasSkipped = true;
-    const running_since = new Date(run.startedAt).toISOString();
-    this.#options.log.warn('task-skipped', { task: name, ...dueIn(due.dueAt), running_since });
+    log.warn('task-skipped', { task: name, ...dueIn(due.dueAt), running_since: new Date(run.startedAt).toISOString() });
     return undefined;
   }
 
-  async #begin(state: State, record: TaskRecord, dueAt: number | undefined, worker: TaskWorker): Promise<void> {
-    const { lease, workers } = this.#options;
+  async #begin(state: TaskState, record: TaskRecord, dueAt: number | undefined, worker: TaskWorker): Promise<void> {
+    const { lease, workers, clock, now } = this.#options;
     const { name, plan } = state.facts;
-    const [startedAt, { pid }, id] = [this.#clock(), worker, ++this.#lastRun];
+    const [startedAt, { pid }, id] = [clock(), worker, ++this.#lastRun];
     const run = { id, worker, startedAt, dueAt, hasBegun: false, isAborted: false, hasSkipped: false };
     state.run = run;
     const running = { process: processName(pid), machine: hostname(), pid, startedAt, dueAt };
@@ -235,57 +217,42 @@ export class TaskRunner {
     if (isWritten && lease.isHeld && workers().includes(worker)) {
       // This run makes up for all times that have passed, and for the run that was interrupted.
       const passed = plan && latestDue(plan, record.accounted ?? accounted, accounted);
-      state.skipped += passed && record.running ? passed.count : (passed?.count ?? 1) - 1;
+      if (passed) state.skipped += passed.count - Number(record.running === undefined);
       run.hasBegun = true;
       return worker.send({ kind: 'run-task', task: name, run: id, dueAt });
     }
     // The lease or the worker is gone, and nothing has run.
     state.run = undefined;
-    state.pausedUntil = this.#now() + STEP_MS;
+    state.pausedUntil = now() + STEP_MS;
     if (lease.records.get(name)?.running === running) lease.records.set(name, record);
   }
 
-  #abort(task: string, run: Run): void {
-    run.isAborted = true;
-    this.#options.log.warn('task-lease-lost', { task, worker: run.worker.pid });
-    run.worker.send({ kind: 'abort-task', run: run.id, limit: ABORT_LIMIT });
-  }
-
-  /** @param end undefined when the worker has ended before its task */
-  #finish(state: State, run: Run, end: TaskEnd | undefined): void {
-    const { log, lease } = this.#options;
+  #finish(state: TaskState, run: Run, end: TaskEnd | undefined): void {
+    const { log, lease, clock, now } = this.#options;
     const { name, plan, catchUp } = state.facts;
-    const [now, endedAt] = [this.#now(), this.#clock()];
-    state.run = undefined;
-    state.lastDuration = (endedAt - run.startedAt) / 1000;
+    const endedAt = clock();
     // A task without times has no end of its own. A run that returns is done, also after the abort of its signal.
     const error = end?.failure?.error ?? (plan === undefined ? 'it has returned, and it has no times' : undefined);
     const isInterrupted = end === undefined || (end.aborted && error !== undefined);
     const isDone = end !== undefined && error === undefined;
+    Object.assign(state, { run: undefined, lastDuration: (endedAt - run.startedAt) / 1000 });
+    if (isDone) state.lastSuccessAt = endedAt;
     if (isDone || endedAt - run.startedAt > STEADY_MS) state.failuresInARow = 0;
-    if (!isDone && end?.aborted !== true) state.pausedUntil = now + pauseAfter(++state.failuresInARow);
+    if (!isDone && end?.aborted !== true) state.pausedUntil = now() + pauseAfter(++state.failuresInARow);
     const facts = { task: name, worker: run.worker.pid, ...dueIn(run.dueAt) };
-    const retry_in_ms = Math.max(0, Math.round(state.pausedUntil - now));
+    const retry_in_ms = Math.max(0, Math.round(state.pausedUntil - now()));
     if (end === undefined) log.warn('task-interrupted', { ...facts, retry_in_ms });
     else if (!isInterrupted && error !== undefined) {
       state.failures++;
       log.error('task-failed', { ...facts, ...(plan === undefined && { retry_in_ms }), ...end.failure, error });
     }
-    const { running, ...record } = lease.records.get(name) ?? {};
-    const isKept = isInterrupted && plan !== undefined && catchUp;
-    const last = running && !isInterrupted ? { last: { ...running, endedAt, error } } : {};
-    const success = isDone ? { lastSuccessAt: endedAt } : {};
-    lease.records.set(name, {
-      ...record,
-      ...last,
-      ...success,
-      ...(isKept && running && { running: { ...running, process: '' } }),
-    });
+    const { running, ...record } = { ...lease.records.get(name), ...(isDone && { lastSuccessAt: endedAt }) };
+    const last = running && !isInterrupted && { last: { ...running, endedAt, error } };
+    const isKept = running && isInterrupted && plan !== undefined && catchUp;
+    lease.records.set(name, { ...record, ...last, ...(isKept && { running: { ...running, process: '' } }) });
     void this.#write().then(() => this.step());
   }
 }
-
-const NO_COUNTS = { failuresInARow: 0, pausedUntil: 0, lastDuration: 0, failures: 0, skipped: 0 };
 
 function dueIn(dueAt: number | undefined): { due_at?: string } {
   return dueAt === undefined ? {} : { due_at: new Date(dueAt).toISOString() };

@@ -32,15 +32,7 @@ export interface TaskHostOptions {
   readonly onStuck: () => void;
 }
 
-export interface TaskHost {
-  receive(order: TaskOrder): void;
-  /** Aborts all signals. */
-  drain(): void;
-  /** The number of runs whose end is not reported yet. */
-  pending(): number;
-  /** Runs the function that `start` has returned. Never rejects. */
-  finish(): Promise<void>;
-}
+export type TaskHost = ReturnType<typeof createTaskHost>;
 
 /** Milliseconds for the function that `start` has returned. */
 const STOP_LIMIT = 5000;
@@ -48,7 +40,7 @@ const STOP_LIMIT = 5000;
 /** Returns the pause in milliseconds after so many failures in a row. */
 export const pauseAfter = (failures: number): number => Math.min(60_000, 500 * 2 ** failures);
 
-export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOptions): TaskHost {
+export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOptions) {
   const draining = new AbortController();
   const runs = new Map<number, AbortController>();
   let starting: Promise<unknown> | undefined;
@@ -95,7 +87,7 @@ export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOpt
   }
 
   return {
-    receive(order) {
+    receive(order: TaskOrder): void {
       if (order.kind === 'start') starting ??= runStart();
       else if (order.kind === 'run-task') void run(order);
       else {
@@ -103,12 +95,15 @@ export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOpt
         setTimeout(() => runs.has(order.run) && onStuck(), order.limit).unref();
       }
     },
-    drain() {
+    /** Aborts all signals. */
+    drain(): void {
       draining.abort();
       for (const controller of runs.values()) controller.abort();
     },
+    /** The number of runs whose end is not reported yet. */
     pending: () => runs.size,
-    async finish() {
+    /** Runs the function that `start` has returned. Never rejects. */
+    async finish(): Promise<void> {
       const stop = async (): Promise<unknown> => {
         const returned = await starting;
         return typeof returned === 'function' ? returned() : undefined;

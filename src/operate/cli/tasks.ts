@@ -18,42 +18,32 @@ async function run({ settings, io, now }: CommandCall): Promise<Answer> {
   const { service } = await inspectFolder(settings, io);
   if (service?.ok === false) throw new CommandError(`${service.at ?? service.path} does not load: ${service.error}`);
   const records = await readRecords(settings);
+  const toIso = (time: number | undefined) => (time === undefined ? undefined : new Date(time).toISOString());
   const tasks = (service?.tasks ?? []).map(({ name, plan }) => {
-    const { running, last, accounted }: TaskRecord = records.get(name) ?? {};
-    const toIso = (time: number | undefined) => (time === undefined ? undefined : new Date(time).toISOString());
+    const { running, last, accounted = 0 }: TaskRecord = records.get(name) ?? {};
     const shown = running ?? last;
     return {
       task: name,
       plan: planText(plan),
-      // A task that runs on this machine can have been killed.
-      state:
-        running?.process && !isDead(running.process, false)
-          ? 'runs'
-          : running
-            ? 'interrupted'
-            : last?.error
-              ? 'failed'
-              : last
-                ? 'done'
-                : 'new',
+      state: running ? stateOf(running.process) : last?.error ? 'failed' : last ? 'done' : 'new',
       began: toIso(shown?.startedAt),
       ended: running ? undefined : toIso(last?.endedAt),
       due: toIso(shown?.dueAt),
       where: shown && `${shown.machine}/${shown.pid}`,
-      next: plan && toIso(nextDue(plan, Math.max(now, accounted ?? 0))),
+      next: plan && toIso(nextDue(plan, Math.max(now, accounted))),
       error: last?.error,
     };
   });
-  const rows = tasks.map(({ task, plan, state, began, next, where }) => {
-    return [task, plan, state, began ? `began ${began}` : '', next ? `next ${next}` : '', where ?? ''];
+  const rows = tasks.map(({ task, plan, state, began, next, where = '' }) => {
+    return [task, plan, state, began ? `began ${began}` : '', next ? `next ${next}` : '', where];
   });
-  const text =
-    tasks.length === 0
-      ? 'The service file has no tasks'
-      : alignColumns(rows)
-          .map((row) => row.join('  ').trimEnd())
-          .join('\n');
-  return { json: { tasks }, text };
+  const lines = alignColumns(rows).map((row) => row.join('  ').trimEnd());
+  return { json: { tasks }, text: lines.join('\n') || 'The service file has no tasks' };
+}
+
+/** The process of a run can have been killed, which only its own machine sees. */
+function stateOf(process: string): string {
+  return process !== '' && !isDead(process, false) ? 'runs' : 'interrupted';
 }
 
 async function readRecords(settings: CommandCall['settings']): Promise<ReadonlyMap<string, TaskRecord>> {

@@ -1,24 +1,19 @@
-// The metrics of tasks. A machine that has never run a task has no sample.
-import type { TaskStatus } from '../../live/tasks/runner.ts';
-import { counter, gauge, type MetricRow } from './metric-rows.ts';
+// The metrics of tasks. A machine that has never had tasks has no sample.
+import type { TaskState } from '../../live/tasks/runner.ts';
+import { counter, gauge } from './metric-rows.ts';
 import type { ServiceStatus } from './service-status.ts';
 
-const eachTask =
-  (measure: (task: TaskStatus) => number) =>
-  ({ supervisor }: ServiceStatus) =>
-    (supervisor?.tasks ?? []).map((task) => ({ labels: { task: task.name }, value: measure(task) }));
+const eachTask = (measure: (task: TaskState) => number) => (service: ServiceStatus) =>
+  (service.supervisor?.tasks ?? []).map((task) => ({ labels: { task: task.facts.name }, value: measure(task) }));
+const lastSuccess = eachTask(({ lastSuccessAt }) => lastSuccessAt / 1000);
 
-export const TASK_METRICS: readonly MetricRow[] = [
+export const TASK_METRICS = [
   gauge(
     'gatefold_task_running',
-    '1 while a run of the task is under way',
-    eachTask((task) => Number(task.isRunning)),
+    '1 while the task runs',
+    eachTask(({ run }) => Number(run !== undefined)),
   ),
-  gauge(
-    'gatefold_task_last_success_timestamp_seconds',
-    'End of the last run that succeeded, Unix time',
-    eachTask(({ lastSuccessAt }) => lastSuccessAt / 1000),
-  ),
+  gauge('gatefold_task_last_success_timestamp_seconds', 'End of the last run that succeeded, Unix time', lastSuccess),
   gauge(
     'gatefold_task_duration_seconds',
     'Seconds of the last run',

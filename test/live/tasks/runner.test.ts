@@ -48,7 +48,7 @@ test('a time that comes during a run is skipped and counted, and logged once a r
   first.runner.serve([every('report', 10)]);
   await pass(45, clocks, [first]);
   assert.deepEqual(dueTimes(runs), [10]);
-  assert.equal(first.runner.status()[0]?.skipped, 3);
+  assert.equal([...first.runner.tasks.values()][0]?.skipped, 3);
   assert.equal(first.lines.filter(({ event }) => event === 'task-skipped').length, 1);
   first.end(runs[0] as FakeRun);
   await pass(10, clocks, [first]);
@@ -65,7 +65,7 @@ test('times that passed while nothing ran are made up for once', async (t) => {
   second.runner.serve([every('report', 10), every('fresh', 600, false)]);
   await pass(2, clocks, [second], () => endAll([second]));
   assert.deepEqual(dueTimes(second.mine()), [310]);
-  assert.equal(second.runner.status()[0]?.skipped, 29);
+  assert.equal([...second.runner.tasks.values()][0]?.skipped, 29);
   assert.equal(runs.length, 3);
 });
 
@@ -79,7 +79,7 @@ test('with catchUp: false, a time that passed more than a minute ago is skipped'
   second.runner.serve([every('fresh', 600, false)]);
   await pass(3, clocks, [second]);
   assert.deepEqual(second.mine(), []);
-  assert.equal(second.runner.status()[0]?.skipped, 1);
+  assert.equal([...second.runner.tasks.values()][0]?.skipped, 1);
 });
 
 test('an edit neither runs a time twice nor loses it', async (t) => {
@@ -111,7 +111,7 @@ test('a run that throws because of its signal, or whose worker is killed, is mad
   await pass(3, clocks, [first]);
   assert.deepEqual(dueTimes(runs), [600, 600, 600]);
   assert.equal(first.lines.filter(({ event }) => event === 'task-interrupted').length, 1);
-  assert.equal(first.runner.status()[0]?.failures, 0);
+  assert.equal([...first.runner.tasks.values()][0]?.failures, 0);
 });
 
 test('a run that fails is not made again before its next time', async (t) => {
@@ -119,7 +119,7 @@ test('a run that fails is not made again before its next time', async (t) => {
   first.runner.serve([every('report', 10)]);
   await pass(35, clocks, [first], () => endAll([first], { failure: { error: 'boom' } }));
   assert.deepEqual(dueTimes(runs), [10, 20, 30]);
-  assert.equal(first.runner.status()[0]?.failures, 3);
+  assert.equal([...first.runner.tasks.values()][0]?.failures, 3);
   assert.equal(first.lines.filter(({ event }) => event === 'task-failed').length, 3);
 });
 
@@ -157,7 +157,7 @@ test('a clock that is set forward by a day makes one run', async (t) => {
   clocks.wall += 86_400_000;
   await pass(3, clocks, [first], () => endAll([first]));
   assert.equal(runs.length, 1);
-  assert.equal(first.runner.status()[0]?.skipped, 1439);
+  assert.equal([...first.runner.tasks.values()][0]?.skipped, 1439);
 });
 
 test('a new plan does not make up for times before it', async (t) => {
@@ -180,7 +180,7 @@ test('a task that the new code lacks ends, and nothing starts it again', async (
   first.end(runs[0] as FakeRun);
   await pass(60, clocks, [first]);
   assert.equal(runs.length, 1);
-  assert.deepEqual(first.runner.status(), []);
+  assert.equal(first.runner.tasks.size, 0);
 });
 
 test('of three machines, one runs the tasks; another takes over 15 to 25 s after a kill', async (t) => {
@@ -263,7 +263,7 @@ test('a write whose answer is lost starts nothing twice', async (t) => {
   await pass(606, clocks, machines, () => endAll(machines));
   const times = dueTimes(runs);
   assert.equal(new Set(times).size, times.length);
-  const skipped = machines.reduce((sum, { runner }) => sum + (runner.status()[0]?.skipped ?? 0), 0);
+  const skipped = machines.reduce((sum, { runner }) => sum + ([...runner.tasks.values()][0]?.skipped ?? 0), 0);
   assert.equal(times.length + skipped, 60);
 });
 
@@ -310,7 +310,7 @@ test('over 1,000 times with edits, kills, promotions and an hour without the dat
   const times = dueTimes(reports);
   const last = Math.max(...times);
   const different = new Set(times).size;
-  const skipped = machines.reduce((sum, { runner }) => sum + (runner.status()[0]?.skipped ?? 0), 0);
+  const skipped = machines.reduce((sum, { runner }) => sum + ([...runner.tasks.values()][0]?.skipped ?? 0), 0);
   t.diagnostic(
     `${last / 15} times: ${different} run, ${skipped} skipped, ${times.length - different} repeats, ${explained} reasons`,
   );

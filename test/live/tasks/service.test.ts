@@ -67,6 +67,8 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
   await service.logged('tasks-resumed');
   await notedTimes(notes, 'consume', 1);
   assert.match(readFileSync(join(dirname(dir), 'data/tasks.json'), 'utf8'), /"consume"/);
+  service.process.kill('SIGTERM');
+  await service.exited;
 });
 
 test('a service without tasks loads no file of live/tasks/, and keeps no state', async (t) => {

@@ -175,7 +175,7 @@ function service(): ServiceStatus {
       workers: [],
       notLoadable: [],
       groups: {},
-      tasks: [{ name: 'nightly' }],
+      tasks: [{ facts: { name: 'nightly' } }],
     } as unknown as ServiceStatus['supervisor'],
     isStopping: false,
     ready: 'some',

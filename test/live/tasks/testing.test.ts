@@ -1,0 +1,64 @@
+// Tests `api.run` of the test kit, `gatefold tasks`, and the first example of docs/TASKS.md.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { startTest } from '../../../src/api/testing.ts';
+import { makeProject, runProcess } from '../../support/command-bench.ts';
+import { GATEFOLD } from '../../support/service.ts';
+
+const PAGE = readFileSync(resolve(import.meta.dirname, '../../../docs/TASKS.md'), 'utf8');
+const EXAMPLE = (/```ts\n\/\/ controllers\/service\.ts\n([\s\S]*?)```/.exec(PAGE)?.[1] ?? '').replace(
+  "'gatefold'",
+  `'${GATEFOLD}'`,
+);
+
+test('the example of TASKS.md loads; a test runs its tasks, and nothing else does', async (t) => {
+  const root = makeProject(t, { 'controllers/service.ts': EXAMPLE });
+  const api = await startTest({ controllers: join(root, 'controllers') });
+  const messages = () => api.lines.flatMap(({ event, message }) => (event === 'task-info' ? [message] : []));
+  assert.deepEqual(messages(), []);
+  const dueAt = new Date('2026-11-24T02:00:00Z');
+  await api.run('nightly', { dueAt });
+  const line = api.lines.find(({ event }) => event === 'task-info');
+  assert.deepEqual([line?.task, line?.of], ['nightly', dueAt.toISOString()]);
+  await assert.rejects(api.run('weekly'), /No task weekly: the service file has consume, report, nightly/);
+  const running = api.run('consume');
+  await api.close();
+  await running;
+  assert.deepEqual(messages(), ['night', 'looks for work']);
+});
+
+test('api.run rejects with what the task throws', async (t) => {
+  const source = `import { defineService } from '${GATEFOLD}';
+    export default defineService({ background: { bad: { every: '5m', run() { throw new Error('boom'); } } } });`;
+  const root = makeProject(t, { 'controllers/service.js': source });
+  const api = await startTest({ controllers: join(root, 'controllers') });
+  await assert.rejects(api.run('bad'), /boom/);
+  await api.close();
+});
+
+test('gatefold tasks, routes and doctor run neither start nor a task', async (t) => {
+  const source = `import { writeFileSync } from 'node:fs';
+    import { defineService } from '${GATEFOLD}';
+    const ran = () => writeFileSync(new URL('../ran', import.meta.url), '');
+    export default defineService({ start: ran, background: { all: ran,
+      nightly: { at: '03:00', timeZone: 'Europe/Berlin', run: ran } } });`;
+  const root = makeProject(t, { 'controllers/service.js': source });
+  const run = (...words: string[]) => runProcess(words, { cwd: root });
+  const listed = await run('tasks', '--json');
+  assert.equal(listed.code, 0, listed.err);
+  const { tasks } = JSON.parse(listed.out) as { tasks: Record<string, unknown>[] };
+  assert.deepEqual(
+    tasks.map(({ task, plan, state }) => [task, plan, state]),
+    [
+      ['all', 'all the time', 'new'],
+      ['nightly', 'at 03:00 Europe/Berlin', 'new'],
+    ],
+  );
+  assert.match(String(tasks[1]?.next), /T0[12]:00:00\.000Z$/);
+  assert.match((await run('tasks')).out, /^nightly +at 03:00 Europe\/Berlin +new +next \d{4}-/m);
+  await run('routes');
+  await run('doctor');
+  assert.ok(!existsSync(join(root, 'ran')));
+});

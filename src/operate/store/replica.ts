@@ -85,7 +85,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
   }
   let isDirty = true;
   /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
-  let publishedListTime: number | undefined;
+  let publishedListState: string | undefined;
   let isSyncDue = false;
   // `completeAt` and `touchedAt` are times of `performance.now()`. A table from the time before this machine used the
   // store counts as complete at the start.
@@ -213,10 +213,12 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
     restore,
     bytes: () => bytes,
     publish() {
-      const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
-      if (!isDirty && listTime === publishedListTime) return false;
+      const listStats = statSync(revokedHerePath(dataDir), { bigint: true, throwIfNoEntry: false });
+      // Two writes can have the same time, but each makes a new file.
+      const listState = listStats && `${listStats.ino} ${listStats.ctimeNs} ${listStats.size}`;
+      if (!isDirty && listState === publishedListState) return false;
       const revokedHere = readRevokedHere(dataDir);
-      if (listTime !== publishedListTime) texts.forgetTexts();
+      if (listState !== publishedListState) texts.forgetTexts();
       const list = listRows((name) => {
         const row = restore(name, rows.get(name) as string);
         const time = revokedHere.get(name);
@@ -230,7 +232,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       const draft = join(dataDir, '.replica.tmp');
       writeWholeFile(path, copyText(list, copyMark), { isDurable: false, draft });
       syncLater();
-      publishedListTime = listTime;
+      publishedListState = listState;
       isDirty = false;
       return true;
     },

@@ -1,11 +1,11 @@
 // The copy of the credentials table on one machine, without a store.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import fc from 'fast-check';
-import { writeRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
+import { revokedHerePath, writeRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
 import { openReplica } from '../../../src/operate/store/replica.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
@@ -42,6 +42,20 @@ it('the replica writes a revocation on this machine to the file when no row has 
   const replica = openReplica(folder, createMemoryLog().log);
   assert.equal(replica.publish(), true);
   writeRevokedHere(folder, new Map([['a', TIME]]));
+  assert.equal(replica.publish(), true);
+  assert.match(readFileSync(join(folder, 'production.json'), 'utf8'), new RegExp(`"revoked_at":"${TIME}"`));
+});
+
+it('the replica sees a second revocation on this machine that has the time of the first', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const replica = openReplica(folder, createMemoryLog().log);
+  writeRevokedHere(folder, new Map([['x', TIME]]));
+  const { atime, mtime } = statSync(revokedHerePath(folder));
+  utimesSync(revokedHerePath(folder), atime, mtime);
+  assert.equal(replica.publish(), true);
+  writeRevokedHere(folder, new Map(['x', 'a'].map((id) => [id, TIME])));
+  utimesSync(revokedHerePath(folder), atime, mtime);
+  replica.apply({ version: 'h/1/6', changes: [['b', LIVE.replaceAll('a', 'b')]], isComplete: true });
   assert.equal(replica.publish(), true);
   assert.match(readFileSync(join(folder, 'production.json'), 'utf8'), new RegExp(`"revoked_at":"${TIME}"`));
 });

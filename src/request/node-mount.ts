@@ -64,10 +64,10 @@ export function handOver(exchange: Exchange, handler: NodeHandler, options: Call
     for (const name of response.getHeaderNames()) response.removeHeader(name);
     response.statusMessage = '';
     response.shouldKeepAlive = false;
-    const ignoreLateCalls = () => {
+    // The caller answers at once. The end of the answer can be seconds later.
+    queueMicrotask(() => {
       for (const name of WRITERS) Object.assign(response, { [name]: () => response });
-    };
-    response.once('finish', ignoreLateCalls).once('close', ignoreLateCalls);
+    });
   };
   const next = (error?: unknown) => fail(error ?? refusal('ROUTE_NOT_FOUND'));
   const result: unknown = handler(request, response, next);

@@ -337,3 +337,43 @@ test('of two files of one name the first extension serves, and a folder of the n
   t.after(() => running.close());
   for (const path of ['/api/a', '/api/a/b']) assert.match((await ask(running, `GET ${path}`)).body, /mjs/);
 });
+
+test('a handler that writes after the answer of the service has no effect, also while its client still sends', async (t) => {
+  const late: { error?: unknown; isOver?: true } = {};
+  Object.assign(globalThis, { lateWrites: late });
+  const running = await startService({
+    controllers: {
+      'LateController.mjs': mounted(
+        `(request, response) => {
+  const timer = setInterval(() => {
+    if (!response.headersSent) return;
+    clearInterval(timer);
+    try {
+      response.setHeader('X-Late', '1').removeHeader('Content-Type');
+      response.writeHead(200);
+      response.write('late');
+      response.end('late');
+    } catch (error) { lateWrites.error = error; }
+    lateWrites.isOver = true;
+  }, 5);
+}`,
+        '{ timeout: 100 }',
+      ),
+    },
+    expectedErrors: ['request-failed'],
+  });
+  t.after(() => running.close());
+  const socket = connect(Number(new URL(running.url).port), '127.0.0.1');
+  let text = '';
+  socket.on('data', (piece) => {
+    text += piece;
+  });
+  socket.write('POST /api/late HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9\r\n\r\nabc');
+  await until(() => late.isOver === true);
+  socket.end('defghi');
+  await new Promise((done) => socket.once('close', done));
+  assert.equal(late.error, undefined);
+  const { status, headers, body } = parseRaw(text);
+  assert.deepEqual([status, headers.get('x-late')], [503, undefined]);
+  assert.equal(Buffer.byteLength(body), Number(headers.get('content-length')));
+});

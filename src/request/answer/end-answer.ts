@@ -21,7 +21,9 @@ export function endAnswer(exchange: Exchange, body: string | Uint8Array, isSecur
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const socket = response.socket as Socket;
   socket.cork();
-  if (isSecure) response.write(body, () => response.end());
+  const { end } = response;
+  // By then, `response.end` can do nothing any more (node-mount.ts).
+  if (isSecure) response.write(body, () => Reflect.apply(end, response, []));
   else response.write(body);
   socket.uncork();
   if (!isSecure) response.end();
@@ -38,9 +40,10 @@ export function isStillSending({ request, hasBody }: Exchange): boolean {
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);
+  const { end: endResponse } = response;
   const end = () => {
     clearTimeout(timer);
-    response.end();
+    Reflect.apply(endResponse, response, []);
   };
   const timer = setTimeout(end, LINGER).unref();
   request.once('end', end);

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
-import { errorCode } from '../../base/failure.ts';
+import { describeFailure, errorCode } from '../../base/failure.ts';
 import { acquireLock, isDead, processName } from '../../base/folder-lock.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { nearestManifest } from '../../base/manifest.ts';
@@ -114,29 +114,32 @@ export function serviceOf(controllersDir: string): string {
 /** The text in a file of DATA_DIR. A lock makes a comparison and a write one step for all processes of the machine. */
 export function createFileCell(dataDir: string): Cell {
   const path = join(dataDir, 'tasks.json');
+  const fail = (error: unknown): never => {
+    throw new Error(`${path}: ${describeFailure(error)}`);
+  };
   const read = (): string => {
     try {
       return readFileSync(path, 'utf8');
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return '';
-      throw error;
+      return errorCode(error) === 'ENOENT' ? '' : fail(error);
     }
   };
+  async function write(version: string, text: string): Promise<boolean> {
+    makeFolder(dataDir, 0o700);
+    const lock = await acquireLock(join(dataDir, 'tasks.lock'), { waitMs: 2000 });
+    try {
+      const isSame = read() === version && (await lock.isHeld());
+      if (isSame) writeWholeFile(path, text);
+      return isSame;
+    } finally {
+      await lock.release();
+    }
+  }
   return {
     async read() {
       const text = read();
       return { version: text, text };
     },
-    async write(version, text) {
-      makeFolder(dataDir, 0o700);
-      const lock = await acquireLock(join(dataDir, 'tasks.lock'), { waitMs: 2000 });
-      try {
-        const isSame = read() === version && (await lock.isHeld());
-        if (isSame) writeWholeFile(path, text);
-        return isSame;
-      } finally {
-        await lock.release();
-      }
-    },
+    write: (version, text) => write(version, text).catch(fail),
   };
 }

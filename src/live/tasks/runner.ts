@@ -247,7 +247,9 @@ export class TaskRunner {
       log.error('task-failed', { ...facts, ...(plan === undefined && { retry_in_ms }), ...end.failure, error });
     }
     const { running, ...record } = { ...lease.records.get(name), ...(isDone && { lastSuccessAt: endedAt }) };
-    const last = running && !isInterrupted && { last: { ...running, endedAt, error } };
+    // The abort of a task without times is its usual end.
+    const isEnd = running && (!isInterrupted || (end !== undefined && plan === undefined));
+    const last = isEnd && { last: { ...running, endedAt, error: isInterrupted ? undefined : error } };
     const isKept = running && isInterrupted && plan !== undefined && catchUp;
     lease.records.set(name, { ...record, ...last, ...(isKept && { running: { ...running, process: '' } }) });
     void this.#write().then(() => this.step());

@@ -1,6 +1,6 @@
 // Tests `start` and the tasks of the built service, with real processes. test/slow/tasks.slow.ts has kills and more.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../../support/cluster-client.ts';
@@ -72,7 +72,23 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
 });
 
 test('a service without tasks loads no file of live/tasks/, and keeps no state', async (t) => {
-  const { service, dir } = await startWithTasks(t, `headers: { 'X-A': '1' }`);
-  assert.equal((await ask(service.port, '/api/test')).status, 200);
-  assert.throws(() => readFileSync(join(dirname(dir), 'data/tasks.json')), /ENOENT/);
+  for (const options of [`headers: { 'X-A': '1' }`, `start() {}, background: { ${CONSUME} }`]) {
+    const list = join(createFolder(t), 'loaded');
+    writeFileSync(list, '');
+    const hooks = `import { appendFileSync } from 'node:fs';
+      export async function load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + '\\n'); return next(url, context); }`;
+    const preload = `data:text/javascript,${encodeURIComponent(
+      `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
+    )}`;
+    const { service, dir, notes } = await startWithTasks(t, options, { NODE_OPTIONS: `--import=${preload}` });
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+    const hasTasks = options.includes('background');
+    if (hasTasks) await notedTimes(notes, 'consume', 1);
+    service.process.kill('SIGTERM');
+    await service.exited;
+    // In the bundle, a part that is imported alone is a file with its name.
+    const loaded = readFileSync(list, 'utf8').match(/\/(?:runner|task|task-host|lease)(?:-\w+)?\.js/g) ?? [];
+    assert.equal(loaded.length > 0, hasTasks, loaded.join());
+    assert.equal(existsSync(join(dirname(dir), 'data/tasks.json')), hasTasks);
+  }
 });

@@ -197,7 +197,9 @@ function linesOf(headers: Readonly<Record<string, string>>): string[] {
 
 function redirect(address: string): Answer {
   const body = { kind: 'whole', content: '' } as const;
-  return { ...NO_LINES, status: 308, contentType: undefined, headers: ['Location', address], body };
+  // Without this, a browser may keep a 308 for ever.
+  const headers = ['Location', address, 'Cache-Control', 'no-cache'];
+  return { ...NO_LINES, status: 308, contentType: undefined, headers, body };
 }
 
 function answerOf(content: FileContent, contentType: string, lines: readonly string[], coding?: string): Answer {

@@ -7,9 +7,12 @@ export interface InspectorAddress {
   readonly port: number;
 }
 
+/** `--inspect-port` and `--inspect-publish-uid` open nothing. */
+const OPENS_INSPECTOR = /(?:^|\s)--inspect(?:-brk|-wait)?(?:=|\s|$)/;
+
 /** Returns whether a command line, or NODE_OPTIONS, opens the inspector. */
 export function asksForInspector(words: readonly string[] = process.execArgv): boolean {
-  return [...words, process.env.NODE_OPTIONS ?? ''].some((word) => word.includes('--inspect'));
+  return [...words, process.env.NODE_OPTIONS ?? ''].some((word) => OPENS_INSPECTOR.test(word));
 }
 
 /** Parses the value of `--inspect`. @throws Error with a message of one line */

@@ -89,7 +89,9 @@ describe('deploy/prometheus', () => {
     const [opsPort = 0] = await freePorts(1);
     const controller = 'export default class HelloController { index() { return {}; } }';
     const env = { OPS_PORT: String(opsPort), WORKERS: '1' };
-    const service = await startService(t, { files: { 'HelloController.js': controller }, env });
+    const tasks = `import { defineService } from 'gatefold';
+export default defineService({ background: { report: { every: '1h', run() {} } } });`;
+    const service = await startService(t, { files: { 'HelloController.js': controller, 'service.js': tasks }, env });
     assert.equal((await fetch(`http://127.0.0.1:${service.port}/api/hello`)).status, 200);
     const { ask, until } = await startPrometheus(t, [opsPort]);
     await until('up{job="gatefold"} == 1');

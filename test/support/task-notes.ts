@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { controller, createFolder, type Service, startService, write } from './cluster-server.ts';
-import { moduleUrl } from './own-modules.ts';
 
 /** A task that runs until it is aborted. */
 export const CONSUME = `async consume({ signal }) { note('consume'); await aborted(signal); note('consume-end'); }`;
@@ -19,7 +18,7 @@ export interface Note {
 /** The begin of a service file. `note` writes a line, and `aborted` waits for the abort of a signal. */
 export function head(notes: string): string {
   return `import { appendFileSync } from 'node:fs';
-import { defineService } from '${moduleUrl('dist/controller')}';
+import { defineService } from 'gatefold';
 const note = (what, dueAt) => appendFileSync(${JSON.stringify(notes)},
   JSON.stringify({ pid: process.pid, what, at: Date.now(), due: dueAt?.toISOString() }) + '\\n');
 const aborted = (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));

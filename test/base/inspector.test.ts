@@ -1,4 +1,4 @@
-// Which command lines open the inspector. Where it is open, no limit of a worker counts.
+// Says which command lines open the inspector. Where it is open, no limit of a worker counts.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { asksForInspector } from '../../src/base/inspector.ts';

@@ -20,7 +20,7 @@ export interface MadeIndex {
 }
 
 /**
- * What a type was made from:
+ * The inputs that a type was made from:
  * - `file`: an own file, by its path from the folder of controllers and the digest of its text
  * - `config`: the same for a file that production may lack
  * - `package`: a package and its version. Production may lack a package that has only types

@@ -1,6 +1,6 @@
 // Tests the tasks of the built service: kills of its processes, edits during runs, and tasks that misbehave.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../support/cluster-client.ts';
@@ -123,7 +123,11 @@ test('a clock that is set forward and back, and the two changes of a year, give 
   const dir = createFolder(t, { 'TestController.js': controller('test') });
   const notes = notesOf(dir);
   const [ahead, preload] = [join(dirname(dir), 'ahead'), join(dirname(dir), 'preload.mjs')];
-  const setClock = (time: string) => writeFileSync(ahead, String(Date.parse(time) - Date.now()));
+  // The rename lets no process read half a file, which would be the machine's own time.
+  const setClock = (time: string) => {
+    writeFileSync(`${ahead}.new`, String(Date.parse(time) - Date.now()));
+    renameSync(`${ahead}.new`, ahead);
+  };
   setClock('2026-03-28T01:29:57Z');
   const shifted = `import { readFileSync } from 'node:fs'; const now = Date.now;
     Date.now = () => now() + Number(readFileSync(${JSON.stringify(ahead)}, 'utf8'));`;

@@ -237,7 +237,7 @@ export function createApp(parts: AppParts): App {
     exchange.requestId = newRequestId(exchange.head.requestId);
     exchange.body.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that follow a request with `Upgrade`, so the connection ends after the answer.
-    if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
+    if (exchange.head.upgrade !== undefined) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
     serveAndPublish(exchange, undefined, eventSettings, serve);
   }

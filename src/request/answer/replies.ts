@@ -3,7 +3,7 @@
 
 import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
-import { isHttpError, refusal } from '../../base/errors.ts';
+import { refusal } from '../../base/errors.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
 import type { FileContent } from '../../base/files/open-file.ts';
 import { describeError, type Log } from '../../base/log.ts';
@@ -18,7 +18,7 @@ import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Range, readRange } from './range.ts';
-import { requestFacts } from './refusals.ts';
+import { logBrokenStream, requestFacts } from './refusals.ts';
 import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
@@ -41,12 +41,14 @@ export interface Replies {
   answer(exchange: Exchange, value: object): void;
   /** Sends a file that no operation has returned. */
   file(exchange: Exchange, answer: Answer): void;
+  /** Ends what the handler of a mount writes when its key is lost, and aborts `signal` of a socket for a drain. */
+  watchHandedOver(exchange: Exchange): void;
   /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
 
 export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts): Replies {
-  /** One function for each open event stream. */
+  /** One function for each open event stream and socket. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
 
@@ -169,14 +171,17 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       stream.end();
       exchange.abort(reason);
     };
-    const endForDrain = () => end(new Error('the worker is draining'));
-    endFunctions.add(endForDrain);
-    exchange.response.once('close', () => endFunctions.delete(endForDrain));
     watchStream(exchange, (refusal) => {
       log.info('stream-ended-early', { ...requestFacts(exchange), ...describeError(refusal) });
       end(credentialLost());
     });
-    if (isDraining) endForDrain();
+    onDrain(exchange, () => end(draining()));
+  }
+
+  function onDrain(exchange: Exchange, end: () => void): void {
+    endFunctions.add(end);
+    exchange.response.once('close', () => endFunctions.delete(end));
+    if (isDraining) end();
   }
 
   function streamListener(
@@ -200,12 +205,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       clientLeft: (bytes) => complete(exchange, status, bytes),
       fail(error, bytes, hasBegun) {
         if (!hasBegun) return fail(exchange, error);
-        const facts = { ...requestFacts(exchange), ...describeError(error) };
-        // A stream that is made from the request's body fails with the refusal of that body, such as 413.
-        // STORE_AWAY is no failure of the stream: the event `store-too-old` reports the cause.
-        if (isHttpError(error) && (error.status < 500 || error.code === 'STORE_AWAY'))
-          log.info('stream-ended-early', facts);
-        else log.error('stream-failed', facts);
+        logBrokenStream(log, exchange, error);
         complete(exchange, status, bytes);
         resetConnection(exchange);
       },
@@ -222,12 +222,19 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         fail(exchange, error);
       }
     },
+    watchHandedOver(exchange) {
+      watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
+      // The handler has only just written the head, so it listens to the signal later.
+      if (exchange.opensSocket) onDrain(exchange, () => void setImmediate(() => exchange.abort(draining())));
+    },
     drain() {
       isDraining = true;
       for (const end of endFunctions) end();
     },
   };
 }
+
+const draining = () => new Error('the worker is draining');
 
 function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');

@@ -184,13 +184,13 @@ export class Responder {
     return [...this.#headerSetOf(exchange).addTo([]), 'X-Request-Id', exchange.requestId];
   }
 
-  /** Sends the head of such an answer by `writeHead`, the method of Node's response. */
+  /** Sends the head of such an answer by `writeHead`. A handler on a socket sends its head itself. */
   handOverHead(exchange: Exchange, writeHead: () => void): void {
     if (this.#isDraining && !hasWaitingRequests(exchange)) exchange.response.shouldKeepAlive = false;
     writeHead();
     if (exchange.answer.isComplete || exchange.answer.isStreaming) return;
     this.#beginStreaming(exchange);
-    this.#options.watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
+    this.#replies.watchHandedOver(exchange);
   }
 
   complete(exchange: Exchange, status: number, bytes: number): void {

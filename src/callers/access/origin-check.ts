@@ -71,7 +71,7 @@ export function createCheckOrigin(
 }
 
 /** Says whether the request has only what a browser adds to a request of any page. A page cannot know a key. */
-function isSentByBrowserAlone({ caller, head: { authorization }, request: { headers } }: Exchange): boolean {
+export function isSentByBrowserAlone({ caller, head: { authorization }, request: { headers } }: Exchange): boolean {
   if (caller.row !== undefined) return false;
   return headers.cookie !== undefined || (authorization !== undefined && AMBIENT_AUTHORIZATION.test(authorization));
 }

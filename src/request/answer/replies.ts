@@ -1,6 +1,6 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
-
+import type { Readable } from 'node:stream';
 import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { refusal } from '../../base/errors.ts';
@@ -93,23 +93,22 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const headers = [...answer.headers];
     const isWhole = status !== 200 || exchange.verb !== 'GET' || exchange.answer.capture !== undefined;
     let range: Range | undefined;
-    if (!isWhole) {
-      headers.push('Accept-Ranges', 'bytes');
-      const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
-      try {
+    let part: Buffer | Readable;
+    try {
+      if (!isWhole) {
+        headers.push('Accept-Ranges', 'bytes');
+        const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
         range = readRange(asked, ifRange, size, { etag, lastModified });
-      } catch (error) {
-        content.close();
-        return fail(exchange, error);
       }
+      part = content.part(range?.start ?? 0, range?.end ?? size);
+    } catch (error) {
+      return fail(exchange, error);
     }
-    const { start, end } = range ?? { start: 0, end: size };
-    if (range !== undefined) headers.push('Content-Range', `bytes ${start}-${end - 1}/${size}`);
-    const part = content.part(start, end);
+    if (range !== undefined) headers.push('Content-Range', `bytes ${range.start}-${range.end - 1}/${size}`);
     const body: LiveBody | WholeBody =
       part instanceof Uint8Array
         ? { kind: 'whole', content: part }
-        : { kind: 'stream', source: part, length: end - start };
+        : { kind: 'stream', source: part, length: range === undefined ? size : range.end - range.start };
     sendBody(exchange, { ...answer, status: range === undefined ? status : 206, headers }, body);
   }
 
@@ -272,7 +271,7 @@ function addMissing(headers: string[], defaults: readonly string[]): void {
 export function discardResult(value: unknown): void {
   try {
     const content = isReply(value) ? value.body : value;
-    if (isFileBody(content)) return content.content.close();
+    if (isFileBody(content)) return;
     if (typeof content !== 'object' || content === null || isJson(content)) return;
     if ('then' in content) Promise.resolve(content).catch(() => {});
     else cancelBody(convertResult(content, 200).body);
@@ -283,8 +282,7 @@ export function discardResult(value: unknown): void {
 
 /** Cancels the source of a body that is not sent, because the source may hold a file or a database connection. */
 function cancelBody(body: AnswerBody): void {
-  if (body.kind === 'file') body.content.close();
-  else if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
+  if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
   else if (body.kind === 'stream') {
     const { source } = body;
     if ('getReader' in source) source.cancel().catch(() => {});

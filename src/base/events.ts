@@ -174,7 +174,6 @@ export interface LogEvents {
     'operation-warning': MessageFacts;
     'package-version-differs': { folder: string; version: string; running: string };
     'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
-    'result-fields-undeclared': { group: string; operation: string; fields: readonly string[] };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
     'result-unfiltered': { file: string; reason: string };
     'secret-on-command-line': { flag: string };

@@ -14,7 +14,7 @@ import {
 } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
-import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
+import { createResultFilter, type ResultFilter } from './check/result-filter.ts';
 import { factsOf, type GroupContract, type OperationContract, type OperationFacts, type Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
@@ -35,16 +35,9 @@ export interface ContractWithChecks {
   /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
-  readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
-  /**
-   * Compiles the filter of an operation's results. Returns undefined when all fields of them are declared.
-   *
-   * @param report gets the fields that are not declared. When it is given, the filter drops no field
-   */
-  readonly resultFilterOf: (
-    operation: string,
-    report?: (fields: readonly string[]) => void,
-  ) => ResultFilter | undefined;
+  readonly resultCheckOf: (operation: string, isLimited: boolean) => ResultCheck | undefined;
+  /** Compiles the filter of an operation's results. Returns undefined when all fields of them are declared. */
+  readonly resultFilterOf: (operation: string) => ResultFilter | undefined;
 }
 
 export interface Reader {
@@ -102,14 +95,13 @@ function addChecks(
     }
   }
   const resultSchemaOf = (name: string) => schemasByName.get(name)?.result;
-  const resultCheckOf = (name: string) =>
-    resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs) : undefined;
+  const resultCheckOf: ContractWithChecks['resultCheckOf'] = (name, isLimited) =>
+    resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs, isLimited) : undefined;
   const compileCopy = createCopyCompiler(contract.defs);
-  const resultFilterOf: ContractWithChecks['resultFilterOf'] = (name, report) => {
+  const resultFilterOf = (name: string) => {
     const schema = resultSchemaOf(name);
     const library = schema !== undefined && 'standard' in schema ? schema.standard : undefined;
-    const filter = createResultFilter(contractOf(name), compileCopy, library);
-    return filter === undefined || report === undefined ? filter : createReporter(filter, report);
+    return createResultFilter(contractOf(name), compileCopy, library);
   };
   return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
 }

@@ -168,7 +168,7 @@ export interface LogEvents {
     'identity-providers-unreadable': { error: string; keeping: number };
     /** base/log-writer.ts writes this line itself: the log could drop the line like the lines that it counts. */
     'log-lines-dropped': { lines: number };
-    'method-ignored': { file: string; hint: string };
+    'method-ignored': { file: string; reason: string };
     'operation-failed-late': OperationFacts & ErrorFacts;
     'operation-unchecked': { file: string; reason: string };
     'operation-warning': MessageFacts;

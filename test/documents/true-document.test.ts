@@ -63,7 +63,7 @@ interface Described {
 }
 
 let paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
-let undocumented: readonly string[] | undefined;
+let undocumented: readonly unknown[] | undefined;
 before(async () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-document-'));
   writeFileSync(join(dir, 'XController.ts'), CONTROLLER);
@@ -71,7 +71,7 @@ before(async () => {
   const groups = createGroups({ dir, log, reportsOperations: true });
   const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   assert.equal(load?.error, undefined);
-  undocumented = load?.undocumented;
+  undocumented = load?.notes?.flatMap(({ event, reason }) => (event === 'operation-undocumented' ? [reason] : []));
   ({ paths } = JSON.parse(JSON.stringify(createDocument(await groups.all(), { title: 'x', version: '1' }))));
   rmSync(dir, { recursive: true });
 });

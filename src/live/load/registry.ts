@@ -14,7 +14,7 @@ import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
-import { describeOperations, hintsOf } from './hints.ts';
+import { describeGroup } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
 import { parseFileName, refuseTwin } from './naming.ts';
@@ -188,8 +188,7 @@ export function createGroups({
       return applyRules(created, serviceState, path);
     });
     if (loaded === undefined) return { load };
-    const names = reportsOperations ? describeOperations(loaded) : {};
-    return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
+    return { load: { ...load, ...describeGroup(loaded, reportsOperations) }, loaded };
   }
 
   function publish(group: Group): Group {

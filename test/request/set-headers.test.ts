@@ -23,6 +23,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   'beside a Reply': ["p.setHeader('X-A', 'p'); return new Reply(201, {}, { 'X-B': '1' })", { 'x-a': 'p', 'x-b': '1' }],
   'on a Reply without a body': ["p.setHeader('X-A', 'p'); return new Reply(204)", { 'x-a': 'p' }],
   'on a redirect': ["p.setHeader('X-A', 'p'); return Reply.redirect('/')", { 'x-a': 'p', location: '/' }],
+  'on a text with a type that is not JSON': [
+    "p.setHeader('Content-Type', 'text/html'); return '<h1>'",
+    { 'content-type': 'text/html', 'content-length': '4' },
+  ],
   'on bytes': [
     "p.setHeader('Content-Type', 'image/png'); return new Uint8Array(3)",
     { 'content-type': 'image/png', 'content-length': '3' },

@@ -1,6 +1,7 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
 // answer has been passed to Node. replies.ts prepares results that are not plain objects.
 import { performance } from 'node:perf_hooks';
+import { Reply } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -103,6 +104,9 @@ export class Responder {
       !isJson(value)
     )
       return this.#replies.answer(exchange, value);
+    // A Reply without a value has no body, and `true` has the success message.
+    const { status, ownHeaders } = exchange.answer;
+    if (ownHeaders !== undefined) return this.#replies.answer(exchange, new Reply(status, value ?? true));
     let body: string;
     try {
       body = encodeResult(value);
@@ -110,7 +114,7 @@ export class Responder {
       return this.fail(exchange, error);
     }
     const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
-    this.#sendText(exchange, exchange.answer.status, body, this.#resultLines(exchange), NO_HEADERS, endsConnection);
+    this.#sendText(exchange, status, body, this.#headerSetOf(exchange).json, NO_HEADERS, endsConnection);
   }
 
   /** Sends a body that no cache may store, because it can contain a secret. */
@@ -243,15 +247,6 @@ export class Responder {
     response.writeHead(status, extra === NO_HEADERS ? usual : this.#headerSetOf(exchange).extended(usual, extra));
     this.#end(exchange, body);
     this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
-  }
-
-  /** Returns the header lines of a JSON result, which end in LAST_LINES. */
-  #resultLines(exchange: Exchange): string[] {
-    const set = this.#headerSetOf(exchange);
-    const { ownHeaders } = exchange.answer;
-    if (ownHeaders === undefined) return set.json;
-    const lines = ownHeaders.addTo(['Content-Type', ownHeaders.contentType ?? JSON_TYPE], true);
-    return [...set.addTo(lines), ...LAST_LINES];
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {

@@ -119,18 +119,25 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       const value = name in Object.prototype ? `hasOwn(v, ${key}) ? v[${key}] : undefined` : `v[${key}]`;
       return `let value${i} = ${value}; ${writeCopy(schemasOf(name), `value${i}`, key, constants)}`;
     });
-    const copied = `{ ${names.map((name, i) => `${JSON.stringify(name)}: value${i}`).join(', ')} }`;
+    // A field that is left out is not set, because JSON.stringify would spend time on it.
+    const isRequired = (name: string) => objects.every(({ required = [] }) => required.includes(name));
+    const setAll = names.map((name, i) => [JSON.stringify(name), `value${i}`, isRequired(name)] as const);
+    const literal = setAll.flatMap(([key, value, required]) => (required ? `${key}: ${value}` : [])).join(', ');
+    const optional = setAll.map(([key, value, required]) =>
+      required ? '' : `if (${value} !== undefined) object[${key}] = ${value};`,
+    );
+    const copied = `const object = { ${literal} }; ${optional.join('')}`;
     const others = objects.flatMap(({ additionalProperties }) => asSchemas(additionalProperties));
     const numbers = objects.flatMap(({ patternProperties = {} }) =>
       Object.values(patternProperties).flatMap(asSchemas),
     );
     if (others.length === 0 && numbers.length === 0)
       return `${reads.join('\n')}
-        return ${copied};`;
+        ${copied} return object;`;
     constants.declared = new Set(names);
     const condition = others.length === 0 ? ' && isNumberName(name)' : '';
     return `${reads.join('\n')}
-      const object = ${copied};
+      ${copied}
       for (const name of keys(v)) if (!declared.has(name)${condition}) {
         let value = v[name];
         ${writeCopy([...others, ...numbers], 'value', 'name', constants)}

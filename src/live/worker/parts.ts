@@ -70,10 +70,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
     ...{ dir: controllersDir, log, admit: admissions?.request, onImporting, onFile },
     reportsOperations: development,
     loadTimeout: settings.loadTimeout,
-    ...(development && {
-      onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch),
-      onUndeclared: (undeclared) => log.warn('result-fields-undeclared', undeclared),
-    }),
+    ...(development && { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) }),
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
       app.useService(service === undefined ? state : { kind: 'loaded', service });

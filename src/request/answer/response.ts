@@ -1,5 +1,6 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
 // answer has been passed to Node. replies.ts prepares results that are not plain objects.
+import { Reply } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -104,6 +105,9 @@ export class Responder {
       !isJson(value)
     )
       return this.#replies.answer(exchange, value);
+    // A Reply without a value has no body, and `true` has the success message.
+    const { status, ownHeaders } = exchange.answer;
+    if (ownHeaders !== undefined) return this.#replies.answer(exchange, new Reply(status, value ?? true));
     let body: string;
     try {
       body = encodeResult(value);
@@ -111,9 +115,8 @@ export class Responder {
       return this.fail(exchange, error);
     }
     const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
-    const { status, capture } = exchange.answer;
-    const lines = this.#resultLines(exchange);
-    if (this.#compress === undefined || capture !== undefined)
+    const lines = this.#headerSetOf(exchange).json;
+    if (this.#compress === undefined || exchange.answer.capture !== undefined)
       return this.#sendText(exchange, status, body, lines, NO_HEADERS, endsConnection);
     this.#compress(exchange, lines, body, (content, extra) =>
       this.#sendText(exchange, status, content, lines, extra, endsConnection),
@@ -250,15 +253,6 @@ export class Responder {
     response.writeHead(status, extra === NO_HEADERS ? usual : this.#headerSetOf(exchange).extended(usual, extra));
     this.#end(exchange, body);
     this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
-  }
-
-  /** Returns the header lines of a JSON result, which end in LAST_LINES. */
-  #resultLines(exchange: Exchange): string[] {
-    const set = this.#headerSetOf(exchange);
-    const { ownHeaders } = exchange.answer;
-    if (ownHeaders === undefined) return set.json;
-    const lines = ownHeaders.addTo(['Content-Type', ownHeaders.contentType ?? JSON_TYPE], true);
-    return [...set.addTo(lines), ...LAST_LINES];
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {

@@ -6,7 +6,6 @@ import { envFileOf, withEnvFiles } from '../base/env-files.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { type InspectorAddress, parseInspectorAddress } from '../base/inspector.ts';
 import { type ListenFds, takeListenFds } from '../base/listen-fds.ts';
-import type { Log } from '../base/log.ts';
 import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
 import { isSecure } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
@@ -67,7 +66,7 @@ async function run(basics: ProcessBasics): Promise<void> {
     ...{ settings, listenFds, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
     exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
-    dev: isDev ? await createDev(log) : undefined,
+    dev: isDev ? await createDev(basics) : undefined,
     inspect,
   });
 }
@@ -97,8 +96,9 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
 }
 
-async function createDev(log: Log): Promise<Dev> {
+async function createDev({ settings, log }: ProcessBasics): Promise<Dev> {
   const { createEnvWatch } = await import('../live/supervisor/env-watch.ts');
+  const { createTypeMaker } = await import('../live/supervisor/type-maker.ts');
   const { ENV_FILE: envFile = '' } = process.env;
   const restart = () => {
     // The listeners are those of the service that has stopped.
@@ -108,7 +108,8 @@ async function createDev(log: Log): Promise<Dev> {
     return start();
   };
   const watch = createEnvWatch(envFile, argv, startEnvironment, log);
-  return { record: { folder: process.cwd(), envFile }, watch, restart };
+  const makeTypes = createTypeMaker(settings.controllersDir, log);
+  return { record: { folder: process.cwd(), envFile }, watch, restart, makeTypes };
 }
 
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {

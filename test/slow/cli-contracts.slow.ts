@@ -1,11 +1,15 @@
 // `gatefold contracts`: TypeScript writes out the types that the reader refuses, except where a check would be lost.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
+import { SERVER, write } from '../support/cluster-server.ts';
 import { makeProject, type Ran, runProcess } from '../support/command-bench.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
+const CLI = SERVER.replace(/server\.js$/, 'cli.js');
 const HEAD = "import type { Column, Event, Except, load, Tagged, tagged, User } from '../src/types.ts';\n";
 const operation = (type: string, head = HEAD) =>
   `${head}export default class { created(data: ${type}) { return { data }; } }\n`;
@@ -103,6 +107,48 @@ test('the made types are read, current, checked, and removed when nothing needs 
     writeFileSync(join(cwd, `controllers/${name}Controller.ts`), operation('{ a: string }', ''));
   assert.equal((await contracts(cwd)).code, 0);
   assert.equal(existsSync(file), false);
+});
+
+test('gatefold dev has the types written before a generation serves: at the start, after an edit and for a new file', async (t) => {
+  const { 'controllers/AController.ts': controller, 'src/types.ts': types, 'tsconfig.json': config } = FILES;
+  const cwd = makeTypeScriptProject(t, {
+    'controllers/AController.ts': controller,
+    'src/types.ts': types,
+    'tsconfig.json': config,
+  });
+  const env = { ...process.env, PORT: '0', HOST: '127.0.0.1', DATA_DIR: join(cwd, 'data'), CONTROLLERS_DIR: undefined };
+  const child = spawn(process.execPath, [CLI, 'dev'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  let output = '';
+  const lines = new EventEmitter();
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      lines.emit('text');
+    });
+  const said = async (pattern: RegExp): Promise<string> => {
+    while (!pattern.test(output)) await once(lines, 'text');
+    const [text, first = ''] = pattern.exec(output) as RegExpExecArray;
+    output = output.slice(output.indexOf(text) + text.length);
+    return first;
+  };
+  const answer = async (name: string, body: object) => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${url}/api/${name}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    return { status: response.status, text: await response.text() };
+  };
+  const url = await said(/^gatefold listening on (http:\S+)$/m);
+  const user = { name: 'a', tags: [], kind: null };
+  assert.equal((await answer('a', user)).status, 200);
+  assert.match((await answer('a', { ...user, kind: 'c' })).text, /\/kind/);
+  const edited = types.replace("kind: 'a'", "kind: 'c'");
+  write(cwd, 'src/types.ts', edited);
+  await said(/"contracts-written"[\s\S]*"generation-serving"/);
+  assert.equal((await answer('a', { ...user, kind: 'c' })).status, 200);
+  write(cwd, 'controllers/BController.ts', operation("Except<User, 'kind'>"));
+  assert.match((await answer('b', {})).text, /run gatefold contracts/);
+  await said(/"contracts-written"[\s\S]*"generation-serving"/);
+  assert.match((await answer('b', {})).text, /\/id/);
 });
 
 describe('a type is not written out', () => {

@@ -5,6 +5,7 @@ import { envFilePaths, withEnvFiles } from '../../base/env-files.ts';
 import { errorMessage } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { DevRecord } from './generation-file.ts';
+import type { Service } from './step-parts.ts';
 
 export interface Dev {
   readonly record: DevRecord;
@@ -12,6 +13,7 @@ export interface Dev {
   readonly watch: (onChange: () => void) => () => void;
   /** Starts the service in this process again. */
   readonly restart: () => Promise<void>;
+  readonly makeTypes: NonNullable<Service['makeTypes']>;
 }
 
 /** Milliseconds between two looks at a file. */

@@ -134,6 +134,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
       ...{ dataDir, store, secureState: certificates?.state, inspect: options.inspect },
+      makeTypes: dev?.makeTypes,
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);
@@ -145,6 +146,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());
+    // The files of a package can have changed since the types were made, which no worker sees.
+    const hadMadeTypes = statOf(join(controllersDir, 'contracts.gen.ts')) !== undefined;
     await supervisor.start();
     if (isStopping()) return;
     if (options.exitsIfNotReady) refuseUnready(supervisor.status(), settings.ready);
@@ -154,6 +157,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.showAll(url);
     logDocs(settings, log);
+    if (hadMadeTypes) void dev?.makeTypes();
   } catch (error) {
     // This error does not end the process: either the workers serve, or `stop` is about to end the process.
     if (isServing || isStopping()) return log.error('supervisor-exception', describeError(error));

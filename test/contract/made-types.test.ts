@@ -159,6 +159,19 @@ test('a declaration of a package, and a module of declarations, are none for all
   assert.equal((await load({ files })).error, 'it loaded');
 });
 
+test('the place of a field of a field means the whole', async () => {
+  const type = "Deep['a']['a']";
+  const source = SOURCE.replace(TYPE, type).replace('{ User }', '{ Deep }');
+  const user = 'export type Deep = string extends object ? { a: { a: string } } : { a: { a: { name: string } } };';
+  const { error, data } = await load({
+    files: { 'controllers/XController.ts': source, 'src/user.ts': user },
+    sources: [],
+    key: () => `XController.ts@${source.indexOf(type)} indexed`,
+  });
+  assert.equal(error, 'it loaded');
+  assert.deepEqual(data, { $ref: '#/$defs/Made' });
+});
+
 test('production may lack a package that has only types, and tsconfig.json', async () => {
   const sources: Source[] = [
     ['package', 'shop', '1.0.0'],

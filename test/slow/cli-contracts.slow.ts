@@ -28,6 +28,7 @@ export type Out<S extends { '~standard': { types: { output: unknown } } }> = S['
 export const tagged = 1;`;
 
 const FILES = {
+  'package.json': '{"name":"shop","type":"module"}',
   'tsconfig.json':
     '{"compilerOptions":{"target":"es2023","module":"nodenext","allowImportingTsExtensions":true,"noEmit":true,"strict":false,"types":[]},"include":["controllers","src"]}',
   'src/types.ts': TYPES,
@@ -64,8 +65,10 @@ test('the made types are read, current, checked, and removed when nothing needs 
   const file = join(cwd, 'controllers/contracts.gen.ts');
   assert.match((await contracts(cwd, '--check')).err, /contracts\.gen\.ts is out of date\. Run: gatefold contracts/);
   assert.equal(existsSync(file), false);
-  const { code, out, err } = await contracts(cwd);
-  assert.deepEqual([code, out], [0, 'Wrote contracts.gen.ts: 6 types\n'], err);
+  assert.match((await contracts(cwd)).out, /^Wrote contracts\.gen\.ts: 6 types\n$/);
+  rmSync(file);
+  // No machine answers at this address. The file is there before the first machine is asked.
+  assert.equal((await runProcess(['deploy', '127.0.0.1:/nowhere'], { cwd })).code, 1);
   const text = readFileSync(file, 'utf8');
   assert.match(
     text,
@@ -212,11 +215,6 @@ test('without a TypeScript that it can ask, the command says what to install', a
     'src/types.ts': TYPES,
   });
   const { code, err } = await contracts(cwd);
-  assert.deepEqual(
-    [code, err],
-    [
-      1,
-      'gatefold contracts: No TypeScript of version 5, 6 or 7 is installed beside the controllers. Run: npm install --save-dev typescript\n',
-    ],
-  );
+  assert.equal(code, 1);
+  assert.match(err, /can be asked: Cannot find module 'typescript'.* Run beside the controllers: npm install/);
 });

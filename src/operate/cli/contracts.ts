@@ -4,7 +4,6 @@
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import { digestOf, MADE_TYPES_FILE, type MadeIndex, placeKey, type Source } from '../../contract/made-types.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
@@ -63,7 +62,8 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
   const isCurrent = readOrEmpty(file) === text;
   if (switches.has('check') && !isCurrent)
     throw new CommandError(`${MADE_TYPES_FILE} is out of date. Run: gatefold contracts`);
-  if (!isCurrent) replace(file, text);
+  if (text === '') rmSync(file, { force: true });
+  else if (!isCurrent) writeWholeFile(file, text, { mode: 0o644, isDurable: false });
   const json = {
     file,
     changed: !isCurrent,
@@ -72,7 +72,7 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
   };
   const count = made.size === 1 ? '1 type' : `${made.size} types`;
   const answer = isCurrent ? `${MADE_TYPES_FILE} is current: ${count}` : `Wrote ${MADE_TYPES_FILE}: ${count}`;
-  const warnings = [...refused.values(), ...notes];
+  const warnings = [...refused.values(), ...new Set(notes)];
   return {
     json,
     text: made.size === 0 && isCurrent ? 'No type needs TypeScript' : answer,
@@ -139,14 +139,4 @@ function render(made: ReadonlyMap<string, MadeType>): string {
     sources: sorted.map(([, source]) => source),
   };
   return `${text}/*gatefold ${JSON.stringify(index)}*/\n`;
-}
-
-/** Replaces the file whole, because a service may read it. Removes a file that nothing needs. */
-function replace(path: string, text: string): void {
-  try {
-    if (text === '') rmSync(path);
-    else writeWholeFile(path, text, { mode: 0o644, isDurable: false });
-  } catch (error) {
-    throw new CommandError(`Cannot write ${path}: ${describeFailure(error)}`);
-  }
 }

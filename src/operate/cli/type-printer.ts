@@ -2,7 +2,7 @@
 // lists and unions, without names but those of types that contain themselves.
 import type ts from 'typescript-5';
 import type { TypeProject } from './type-project.ts';
-import { isLibrary } from './type-script.ts';
+import { baseOf, declarationsOf, elementFlagsOf, isLibrary, partsOf, pathsOf } from './type-script.ts';
 
 /** Thrown for a type that no JSON has, or that would lose a check. */
 export class Unprintable extends Error {}
@@ -26,7 +26,7 @@ const UNREAD_CLASSES =
 
 /** @throws Unprintable */
 export function printType(type: ts.Type, name: string, project: TypeProject): PrintedType {
-  const { ts, checker, partsOf, pathsOf } = project;
+  const { ts, checker } = project;
   const { TypeFlags: F } = ts;
   const hiding: readonly ts.SyntaxKind[] = [ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword];
   const helpers = new Map<string, string>();
@@ -39,7 +39,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
   function print(target: ts.Type, at: string): string {
     if (++count > MAX_TYPES) throw new Unprintable(`${at}: it has more than ${MAX_TYPES} types`);
     // The type of `A extends B ? A : C` is a substitution of `A`.
-    if (target.flags & F.Substitution) return print(project.baseOf(target), at);
+    if (target.flags & F.Substitution) return print(baseOf(target), at);
     const isStructure =
       (target.flags & (F.Object | F.Union | F.Intersection)) !== 0 && (target.flags & F.Boolean) === 0;
     if (!isStructure) return printPlain(target, at);
@@ -93,8 +93,6 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       if (scalar !== undefined) return print(scalar, at);
     }
     if (checker.isTupleType(target)) return printTuple(target, at);
-    if (checker.isArrayType(target))
-      return `Array<${print(checker.getTypeArguments(target as ts.TypeReference)[0] as ts.Type, `${at}[]`)}>`;
     const symbol = target.getSymbol();
     const className = symbol?.name ?? '';
     const isGlobal = pathsOf(symbol).some((path) => isLibrary(path) || /@types[\\/]node[\\/]/.test(path));
@@ -103,11 +101,22 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       throw new Unprintable(`${at} is a ${className}, which JSON has not`);
     const props = checker.getPropertiesOfType(target);
     const names = new Set(props.map((prop) => prop.name));
+    // Also a list such as `interface Tags extends Array<string> {}`, without fields of its own.
+    const element =
+      names.has('map') &&
+      names.has('concat') &&
+      indexesOf(target).find(({ keyType }) => keyType.flags & F.Number)?.type;
+    if (element && props.every((prop) => pathsOf(prop).some(isLibrary))) return `Array<${print(element, `${at}[]`)}>`;
     if (names.has('toISOString') && names.has('getTime')) return 'Date';
     const { Call, Construct } = ts.SignatureKind;
     if ([Call, Construct].some((kind) => checker.getSignaturesOfType(target, kind).length > 0))
       throw new Unprintable(`${at} is a function, which JSON has not`);
     return printObject(target, props, at);
+  }
+
+  function indexesOf(target: ts.Type) {
+    const indexes = checker.getIndexInfosOfType(target) as readonly (ts.IndexInfo & { valueType?: ts.Type })[];
+    return indexes.map(({ keyType, type, valueType = type }) => ({ keyType, type: valueType }));
   }
 
   function printUnion(parts: readonly ts.Type[], at: string): string {
@@ -136,7 +145,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
   }
 
   function printTuple(target: ts.Type, at: string): string {
-    const flags = project.elementFlagsOf(target);
+    const flags = elementFlagsOf(target);
     const items = checker.getTypeArguments(target as ts.TypeReference).map((item, i) => {
       const text = `(${print(item, `${at}[${i}]`)})`;
       const flag = flags[i] ?? ts.ElementFlags.Required;
@@ -148,17 +157,16 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
 
   function printObject(target: ts.Type, props: readonly ts.Symbol[], at: string): string {
     const lines: string[] = [];
-    for (const { keyType, type: valueType } of project.indexesOf(target)) {
+    for (const { keyType, type: valueType } of indexesOf(target))
       if (!(keyType.flags & F.ESSymbol))
         lines.push(`[key: ${print(keyType, `${at}[key]`)}]: ${print(valueType, `${at}[key]`)};`);
-    }
     for (const prop of [...props].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       if (prop.name.startsWith('__@')) continue;
       const place = `${at}.${prop.name}`;
-      const isHidden = project
-        .declarationsOf(prop)
-        .some((member) => (member as ts.PropertyDeclaration).modifiers?.some(({ kind }) => hiding.includes(kind)));
-      if (isHidden || prop.name.startsWith('__#')) throw new Unprintable(`${place} is private: it is no plain data`);
+      const isHidden = declarationsOf(prop).some((member) =>
+        (member as ts.PropertyDeclaration).modifiers?.some(({ kind }) => hiding.includes(kind)),
+      );
+      if (isHidden || prop.name.startsWith('__#')) throw new Unprintable(`${place} is private, which JSON has not`);
       const key = /^[A-Za-z_$][\w$]*$/.test(prop.name) ? prop.name : JSON.stringify(prop.name);
       const isOptional = (prop.flags & ts.SymbolFlags.Optional) !== 0;
       try {

@@ -6,7 +6,16 @@ import type ts from 'typescript-5';
 import { digestOf, listGlobalFiles, nameFrom, type Source, versionOf } from '../../contract/made-types.ts';
 import { findUnreadConstraint } from '../../contract/source/constraint-tags.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
-import { isLibrary, isOwn, openTypeScript, packageOf, realPathOf, type TypeScript } from './type-script.ts';
+import {
+  declarationsOf,
+  isLibrary,
+  isOwn,
+  openTypeScript,
+  packageOf,
+  pathsOf,
+  realPathOf,
+  type TypeScript,
+} from './type-script.ts';
 
 export interface TypeProject extends TypeScript {
   nodeAt(wanted: WantedType): ts.TypeNode | undefined;
@@ -14,10 +23,20 @@ export interface TypeProject extends TypeScript {
   sourcesOf(path: string): Source[];
 }
 
+/** The nodes of TypeScript for each kind of the reader (contract/source/syntax.ts). */
+const KINDS: Readonly<Record<string, readonly (string | undefined)[]>> = {
+  name: ['TypeReference', 'ImportType', 'ExpressionWithTypeArguments'],
+  typeof: ['TypeQuery'],
+  indexed: ['IndexedAccessType'],
+  union: ['UnionType'],
+  keyof: ['TypeOperator'],
+  unsupported: ['ConditionalType', 'MappedType'],
+};
+
 /** @throws CommandError */
 export async function openTypeProject(folder: string, wanted: readonly WantedType[]): Promise<TypeProject> {
   const typeScript = await openTypeScript(folder, [...new Set(wanted.map(({ path }) => path))]);
-  const { ts, checker, configPath, fileAt, pathsOf } = typeScript;
+  const { ts, program, checker, configPath } = typeScript;
   const nameOf = (path: string) => nameFrom(folder, path);
   const globals = listGlobalFiles(configPath === undefined ? folder : dirname(configPath));
 
@@ -32,7 +51,7 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
       const name = packageOf(path);
       if (name !== undefined) add('package', name, versionOf(folder, name));
       if (name !== undefined || isLibrary(path)) continue;
-      const file = fileAt(path);
+      const file = program.getSourceFile(path);
       add('file', nameOf(path), digestOf(file?.text ?? readFileSync(path, 'utf8')));
       // `import('./x.ts')` in a type or in code counts, too.
       for (const specifier of (file as { imports?: ts.Node[] } | undefined)?.imports ?? []) {
@@ -44,26 +63,16 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
   }
 
   function nodeAt({ path, at, kind }: WantedType): ts.TypeNode | undefined {
-    const file = fileAt(path);
+    const file = program.getSourceFile(path);
     let found: ts.TypeNode | undefined;
     const visit = (node: ts.Node): void => {
       if (node.pos > at || node.end <= at) return;
-      if (found === undefined && node.getStart(file) === at && isOfKind(node, kind)) found = node as ts.TypeNode;
+      if (found === undefined && node.getStart(file) === at && KINDS[kind]?.includes(ts.SyntaxKind[node.kind]) === true)
+        found = node as ts.TypeNode;
       node.forEachChild(visit);
     };
     if (file !== undefined) visit(file);
     return found;
-  }
-
-  /** Whether a node of TypeScript is one of the reader's kind (contract/source/syntax.ts). */
-  function isOfKind(node: ts.Node, kind: string): boolean {
-    if (kind === 'name')
-      return ts.isTypeReferenceNode(node) || ts.isImportTypeNode(node) || ts.isExpressionWithTypeArguments(node);
-    if (kind === 'typeof') return ts.isTypeQueryNode(node);
-    if (kind === 'indexed') return ts.isIndexedAccessTypeNode(node);
-    if (kind === 'union') return ts.isUnionTypeNode(node);
-    if (kind === 'keyof') return ts.isTypeOperatorNode(node);
-    return kind === 'unsupported' && (ts.isConditionalTypeNode(node) || ts.isMappedTypeNode(node));
   }
 
   return { ...typeScript, nodeAt, sourcesOf };
@@ -78,7 +87,7 @@ const CONSTRAINED_ALIASES = /^(?:Int|Email|Uuid|DateTime|DateOnly|Uri)$/;
  * made of. The code of functions counts, too, because their results can have inferred types.
  */
 export function findLoss(start: ts.Node, project: TypeProject): string | undefined {
-  const { ts, checker, declarationsOf, pathsOf } = project;
+  const { ts, checker } = project;
   const pending = new Set<ts.Node>([start]);
   let loss: string | undefined;
   const visit = (node: ts.Node): void => {

@@ -6,24 +6,15 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type ts from 'typescript-5';
 import { statOf } from '../../base/fingerprint.ts';
-import { CommandError } from './command.ts';
+import { CommandError, lineOf } from './command.ts';
 
 export interface TypeScript {
   /** The functions and flags that both interfaces have. */
   readonly ts: typeof ts;
+  readonly program: Pick<ts.Program, 'getSourceFile'>;
   readonly checker: ts.TypeChecker;
   readonly configPath: string | undefined;
-  fileAt(path: string): ts.SourceFile | undefined;
-  /** Returns the parts of a union or an intersection. */
-  partsOf(type: ts.Type): readonly ts.Type[];
-  /** Returns `A` for the type of `A extends B ? A : C`. */
-  baseOf(type: ts.Type): ts.Type;
-  elementFlagsOf(tuple: ts.Type): readonly ts.ElementFlags[];
-  indexesOf(type: ts.Type): readonly { readonly keyType: ts.Type; readonly type: ts.Type }[];
-  declarationsOf(symbol: ts.Symbol): readonly ts.Node[];
-  /** Returns the paths of the files that declare a symbol. */
-  pathsOf(symbol: ts.Symbol | undefined): readonly string[];
-  close(): void;
+  readonly close: () => void;
 }
 
 /** The names of installed packages, of which the first that can be asked is used. */
@@ -35,24 +26,19 @@ const OPTIONS = { noEmit: true, strictNullChecks: true, allowImportingTsExtensio
 export async function openTypeScript(folder: string, paths: readonly string[]): Promise<TypeScript> {
   const require = createRequire(join(folder, 'x.js'));
   const configPath = findConfig(folder);
-  for (const name of NAMES) {
-    let loaded: typeof ts;
+  let reason = '';
+  for (const name of NAMES)
     try {
-      loaded = require(name) as typeof ts;
-    } catch {
-      continue;
-    }
-    if (typeof loaded.createProgram === 'function') return openClassic(loaded, folder, configPath, paths);
-    try {
+      const loaded = require(name) as typeof ts;
+      if (typeof loaded.createProgram === 'function') return openClassic(loaded, folder, configPath, paths);
       const load = (part: string) => import(pathToFileURL(require.resolve(`${name}/unstable/${part}`)).href);
       const parts = { ...(await load('sync')), ...(await load('ast')), version: loaded.version };
       return openNative(parts, folder, configPath, paths);
     } catch (error) {
-      if (!/PACKAGE_PATH|MODULE_NOT_FOUND/.test(String((error as NodeJS.ErrnoException).code))) throw error;
+      reason ||= lineOf(error).slice(0, 100);
     }
-  }
   throw new CommandError(
-    'No TypeScript of version 5, 6 or 7 is installed beside the controllers. Run: npm install --save-dev typescript',
+    `No TypeScript 5.9, 6 or 7 can be asked: ${reason}. Run beside the controllers: npm install --save-dev typescript`,
   );
 }
 
@@ -73,39 +59,18 @@ function openClassic(
   const parsed = loaded.parseJsonConfigFileContent(config ?? {}, loaded.sys, home, OPTIONS);
   const rootNames = [...new Set([...parsed.fileNames, ...paths])];
   const program = loaded.createProgram({ rootNames, options: { ...parsed.options, ...OPTIONS } });
-  return {
-    ts: loaded,
-    checker: program.getTypeChecker(),
-    configPath,
-    fileAt: (path) => program.getSourceFile(path),
-    partsOf: (type) => (type as ts.UnionOrIntersectionType).types,
-    baseOf: (type) => (type as ts.SubstitutionType).baseType,
-    elementFlagsOf: (tuple) => (tuple as ts.TupleTypeReference).target.elementFlags,
-    indexesOf: (type) => program.getTypeChecker().getIndexInfosOfType(type),
-    declarationsOf: (symbol) => symbol.declarations ?? [],
-    pathsOf: (symbol) => (symbol?.declarations ?? []).map((declaration) => declaration.getSourceFile().fileName),
-    close() {},
-  };
+  return { ts: loaded, program, checker: program.getTypeChecker(), configPath, close() {} };
 }
 
-/** The part of `typescript/unstable/sync` whose words differ. */
 interface Native {
   readonly API: new (
     options: object,
   ) => {
     parseConfigFile(path: string): { readonly fileNames: readonly string[] };
-    updateSnapshot(changes: object): { getProjects(): readonly { program: ts.Program; checker: ts.TypeChecker }[] };
+    updateSnapshot(changes: object): { getProjects(): readonly Pick<TypeScript, 'program' | 'checker'>[] };
     close(): void;
   };
 }
-interface NativeType extends ts.Type {
-  getTypes(): readonly ts.Type[];
-  getBaseType(): ts.Type;
-  getTarget(): { readonly elementFlags: readonly ts.ElementFlags[] };
-}
-type NativeSymbol = unknown & {
-  readonly declarations: readonly { readonly path: string; resolve(): ts.Node | undefined }[];
-};
 
 function openNative(
   parts: typeof ts & Native,
@@ -116,39 +81,44 @@ function openNative(
   // The options are those of a file that only this process has, because the interface takes none.
   const madeConfig = join(configPath === undefined ? folder : dirname(configPath), 'tsconfig.gatefold.json');
   let text = '';
-  const api = new parts.API({
-    cwd: folder,
-    fs: {
-      readFile: (path: string) => (path === madeConfig ? text : undefined),
-      fileExists: (path: string) => (path === madeConfig ? true : undefined),
-    },
-  });
+  const readFile = (path: string) => (path === madeConfig ? text : undefined);
+  const fileExists = (path: string) => (path === madeConfig ? true : undefined);
+  const api = new parts.API({ cwd: folder, fs: { readFile, fileExists } });
   const { fileNames } = configPath === undefined ? { fileNames: [] } : api.parseConfigFile(configPath);
-  const files = [...new Set([...fileNames, ...paths])];
   const base = configPath === undefined ? {} : { extends: configPath };
-  text = JSON.stringify({ ...base, compilerOptions: OPTIONS, files, include: [] });
+  text = JSON.stringify({ ...base, compilerOptions: OPTIONS, files: [...fileNames, ...paths], include: [] });
   const [project] = api.updateSnapshot({ openProjects: [madeConfig] }).getProjects();
   if (project === undefined)
     throw new CommandError(`TypeScript ${parts.version} does not open ${configPath ?? folder}`);
-  const { checker, program } = project;
-  const handlesOf = (symbol: ts.Symbol | undefined) => (symbol as NativeSymbol | undefined)?.declarations ?? [];
-  return {
-    ts: parts,
-    checker,
-    configPath,
-    fileAt: (path) => program.getSourceFile(path),
-    partsOf: (type) => (type as NativeType).getTypes(),
-    baseOf: (type) => (type as NativeType).getBaseType(),
-    elementFlagsOf: (tuple) => (tuple as NativeType).getTarget().elementFlags,
-    indexesOf: (type) =>
-      checker
-        .getIndexInfosOfType(type)
-        .map((info) => ({ ...info, type: (info as unknown as { valueType: ts.Type }).valueType })),
-    declarationsOf: (symbol) => handlesOf(symbol).flatMap((handle) => handle.resolve() ?? []),
-    pathsOf: (symbol) => handlesOf(symbol).map(({ path }) => path),
-    close: () => api.close(),
-  };
+  const { program, checker } = project;
+  return { ts: parts, program, checker, configPath, close: () => api.close() };
 }
+
+/** The functions of TypeScript 7 in the place of fields of the classic interface. */
+interface NativeType {
+  getTypes(): readonly ts.Type[];
+  getBaseType(): ts.Type;
+  getTarget(): ts.TupleType;
+}
+type NativeDeclaration = { readonly path: string; resolve(): ts.Node | undefined };
+
+const isNative = (type: object): type is NativeType => 'getTypes' in type;
+
+export const partsOf = (type: ts.Type): readonly ts.Type[] =>
+  isNative(type) ? type.getTypes() : (type as ts.UnionOrIntersectionType).types;
+/** Returns `A` for the type of `A extends B ? A : C`. */
+export const baseOf = (type: ts.Type): ts.Type =>
+  isNative(type) ? type.getBaseType() : (type as ts.SubstitutionType).baseType;
+export const elementFlagsOf = (tuple: ts.Type): readonly ts.ElementFlags[] =>
+  (isNative(tuple) ? tuple.getTarget() : (tuple as ts.TupleTypeReference).target).elementFlags;
+
+const declared = (symbol: ts.Symbol | undefined): readonly (NativeDeclaration | ts.Declaration)[] =>
+  symbol?.declarations ?? [];
+export const declarationsOf = (symbol: ts.Symbol): ts.Node[] =>
+  declared(symbol).flatMap((declaration) => ('resolve' in declaration ? (declaration.resolve() ?? []) : declaration));
+/** Returns the paths of the files that declare a symbol. */
+export const pathsOf = (symbol: ts.Symbol | undefined): string[] =>
+  declared(symbol).map((item) => ('resolve' in item ? item.path : item.getSourceFile().fileName));
 
 export const isLibrary = (path: string): boolean =>
   /^bundled:|[\\/]node_modules[\\/].+[\\/]lib[\\/]lib\.[\w.]+\.d\.ts$/.test(path);

@@ -3,6 +3,7 @@
 import { plain } from '../../../base/ink.ts';
 import { buildName, ownFiles } from '../../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
+import { command as contracts } from '../contracts.ts';
 import { releaseName } from './folders.ts';
 import { type Order, type Result, readReply } from './order.ts';
 import { type Project, planProject } from './project.ts';
@@ -33,12 +34,20 @@ interface Outcome {
   readonly error?: string;
 }
 
-async function run({ operands, switches, flagValues, settings, io, now }: CommandCall): Promise<Answer> {
-  const project = planProject(io.cwd, settings);
+async function run(call: CommandCall): Promise<Answer> {
+  const { operands, switches, flagValues, settings, io, now } = call;
+  let project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
   if (switches.has('back'))
     for (const other of ['setup', 'dry-run'])
       if (switches.has(other)) throw new UsageError(`--back and --${other} exclude each other`);
+  const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
+  if (project.hasTypeScript && !switches.has('back') && !switches.has('dry-run')) {
+    // A machine has no TypeScript.
+    const { warnings = [] } = await contracts.run({ ...call, switches: new Set() });
+    for (const warning of warnings) await printStep(warning);
+    project = planProject(io.cwd, settings);
+  }
   const { root: _root, leftOut, files, ...projectFacts } = project;
   const order: OrderForAll = {
     ...projectFacts,
@@ -54,7 +63,6 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
   const outcomes: Outcome[] = [];
   // With `--setup`, a service that nobody has started yet is no failure.
   const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
-  const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of leftOut) await printStep(`left out: ${path}`);
   for (const target of targets) {
     const outcome = await deployTo(target, project, order, (step) => printStep(`${target.name}: ${step}`));

@@ -24,7 +24,7 @@ import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
-    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect'>>,
+    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect' | 'makeTypes'>>,
     Pick<ServingTasksOptions, 'dataDir' | 'store'> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
@@ -58,7 +58,7 @@ export class Supervisor {
   #unstableLoads = 0;
 
   constructor(options: SupervisorOptions) {
-    const { dir, now = () => performance.now(), secureState, onGroups, inspect } = options;
+    const { dir, now = () => performance.now(), secureState, onGroups, inspect, makeTypes } = options;
     const pool = options.createPool(this.#workerEvents());
     const watch = options.createWatch((cause) => this.#onChange(cause));
     const table = createGroupTable();
@@ -68,7 +68,7 @@ export class Supervisor {
     this.#options = options;
     this.#service = {
       ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
-      ...{ tasks, inspect },
+      ...{ tasks, inspect, makeTypes },
       stopping: this.#stopping.signal,
     };
     this.#agenda = new Agenda(this.#service);
@@ -215,6 +215,8 @@ export class Supervisor {
     if (load.ok) return;
     table.addGroup(load);
     this.#onGroupsChanged();
+    // Only a generation waits for the types of a new file.
+    if (load.wanted !== undefined && this.#service.makeTypes !== undefined) this.#agenda.requestGeneration(load.file);
     this.#runNextStep();
   }
 

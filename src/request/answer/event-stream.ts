@@ -3,6 +3,7 @@
 // reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../api/controller/event-stream.ts';
+import { EVENT_TEXT } from '../../base/channel-hub.ts';
 import { endBody, type LiveStream, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
@@ -142,6 +143,8 @@ function encodeNext({ done, value }: IteratorResult<unknown>): string | undefine
 }
 
 function encodeEvent(item: unknown): string {
+  const made = (item as { readonly [EVENT_TEXT]?: string } | null | undefined)?.[EVENT_TEXT];
+  if (made !== undefined) return made;
   const { data, event, id, retry } = isEvent(item) ? item : { data: item };
   const json = JSON.stringify(data === undefined ? null : data);
   if (json === undefined) throw new TypeError(`the data of an event is a ${typeof data}, which has no JSON form`);

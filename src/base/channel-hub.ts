@@ -13,6 +13,8 @@ interface ProcessChannels {
 
 /** The text of an event as request/answer/event-stream.ts sends it, so that it is made once for all subscribers. */
 export const EVENT_TEXT = Symbol.for('gatefold.eventText');
+/** A method of an iterator of events. It resolves with the fields to send before the first event: the id of now. */
+export const EVENTS_BEGIN = Symbol.for('gatefold.eventsBegin');
 const PLACE = Symbol.for('gatefold.channels');
 
 export function processChannels(): ProcessChannels {

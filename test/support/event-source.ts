@@ -1,7 +1,7 @@
 // Follows a stream of events as a browser's EventSource does. When the stream ends, this client waits as long as the
 // stream's `retry` field says, and reconnects with the id of the last event. Unlike a browser, it reports a cut
 // connection as an error.
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface SeenEvent {
@@ -19,6 +19,7 @@ export async function followEvents(
   url: string,
   signal: AbortSignal,
   onEvent: (event: SeenEvent) => void,
+  onOpen: (answer: IncomingMessage) => void = () => {},
 ): Promise<void> {
   let lastId: string | undefined;
   let ended: number | undefined;
@@ -26,7 +27,9 @@ export async function followEvents(
     let retry = 3000;
     try {
       let text = '';
-      for await (const piece of await open(url, lastId, signal)) {
+      const answer = await open(url, lastId, signal);
+      onOpen(answer);
+      for await (const piece of answer) {
         text += piece;
         const blocks = text.split('\n\n');
         text = blocks.pop() ?? '';
@@ -55,7 +58,7 @@ export async function followEvents(
   }
 }
 
-function open(url: string, lastId: string | undefined, signal: AbortSignal): Promise<AsyncIterable<string>> {
+function open(url: string, lastId: string | undefined, signal: AbortSignal): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { Accept: 'text/event-stream', ...(lastId !== undefined && { 'Last-Event-ID': lastId }) };
     const asked = request(url, { agent: false, signal, headers }, (answer) => {

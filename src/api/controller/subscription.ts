@@ -1,5 +1,5 @@
 // A subscription to a channel: the number of its next event in the worker's copy of the channel.
-import { processChannels } from '../../base/channel-hub.ts';
+import { EVENTS_BEGIN, processChannels } from '../../base/channel-hub.ts';
 import { refusal } from '../../base/errors.ts';
 import type { ChannelItem, WorkerChannel } from '../../live/channels/hub.ts';
 import type { SubscribeOptions } from './channel.ts';
@@ -40,6 +40,11 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  /** A client that has this id misses nothing, also if it reconnects before its first event. */
+  async [EVENTS_BEGIN](): Promise<string> {
+    return `id: ${(await this.#opening).epoch}.${this.#next - 1}\n`;
   }
 
   /** Called when the channel has more events. */

@@ -14,12 +14,17 @@ export interface SeenEvent {
   readonly reconnected: number | undefined;
 }
 
-/** Returns when the signal is aborted. */
+/**
+ * Returns when the signal is aborted.
+ *
+ * @param isPatient whether a cut connection, and one that is refused, are no error
+ */
 export async function followEvents(
   url: string,
   signal: AbortSignal,
   onEvent: (event: SeenEvent) => void,
   onOpen: (answer: IncomingMessage) => void = () => {},
+  isPatient = false,
 ): Promise<void> {
   let lastId: string | undefined;
   let ended: number | undefined;
@@ -53,7 +58,9 @@ export async function followEvents(
       ended = performance.now();
       await sleep(retry, undefined, { signal });
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (!signal.aborted && !isPatient) throw error;
+      ended ??= performance.now();
+      if (isPatient) await sleep(Math.min(retry, 500), undefined, { signal }).catch(() => {});
     }
   }
 }

@@ -111,6 +111,7 @@ export interface LogEvents {
     'certificate-loaded': { file: string; names: readonly string[]; issuer: string; expires: string; reloads: number };
     'certificate-obtained': { domains: readonly string[]; issuer: string; expires: string };
     'certificate-ordered': CertificateOrderFacts & { reason: string };
+    'channels-of-one-machine': { channel: string; effect: string };
     'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
     'docs-served': { document: string; page: string; access: string; setting: string };
     'contracts-written': { types: number; took_ms: number; hint?: string };

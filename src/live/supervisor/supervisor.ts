@@ -14,6 +14,7 @@ import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
 import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
+import { ServingChannels } from './serving-channels.ts';
 import { ServingTasks, type ServingTasksOptions } from './serving-tasks.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import { endAll, type Service, type StepResult, sendSecureState } from './step-parts.ts';
@@ -51,6 +52,7 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #service: Service;
   readonly #agenda: Agenda;
+  readonly #channels: ServingChannels;
   readonly #requestGroup: (worker: WorkerHandle, group: string) => void;
   #runningStep: Step | undefined;
   #nextStepTimer: NodeJS.Timeout | undefined;
@@ -66,6 +68,7 @@ export class Supervisor {
     const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
     const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });
     this.#options = options;
+    this.#channels = new ServingChannels(log, store !== undefined);
     this.#service = {
       ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
       ...{ tasks, inspect, makeTypes },
@@ -109,7 +112,8 @@ export class Supervisor {
   }
 
   status(): SupervisorStatus {
-    return describeService(this.#service, this.#agenda);
+    const { published, keptBytes } = this.#channels.machine ?? { published: 0, keptBytes: 0 };
+    return { ...describeService(this.#service, this.#agenda), channels: { published, keptBytes } };
   }
 
   /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
@@ -131,6 +135,7 @@ export class Supervisor {
       died: (worker, death) => this.#onDied(worker, death),
       gone: (worker) => {
         this.#service.tasks.runner?.ended(worker, undefined);
+        this.#channels.machine?.gone(worker);
         this.#options.onWorkers?.();
         this.#runNextStep();
       },
@@ -146,6 +151,7 @@ export class Supervisor {
       },
       spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
       taskEnded: (worker, end) => this.#service.tasks.runner?.ended(worker, end),
+      channelUsed: (worker, message) => this.#channels.receive(worker, message),
       metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
     };
   }

@@ -38,7 +38,7 @@ export function createCheckOrigin(
     const { verb: ownVerb, settings, mount } = exchange.choice.operation;
     if (mount?.ownsCors) return;
     const verb = ownVerb === ANY_VERB ? exchange.verb : ownVerb;
-    const { opensSocket } = exchange;
+    const opensSocket = mount !== undefined && exchange.opensSocket;
     if (!opensSocket && (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange))) return;
     const mayUseCookies =
       readsCookies || rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function');

@@ -217,7 +217,8 @@ describe('a WebSocket handshake', onSuchNode, () => {
       ['/api/chat', 403, 'Origin: http://a.test', 'Sec-Fetch-Site: cross-site'],
       ['/api/chat', 403, 'Sec-Fetch-Site: cross-site'],
       ['/api/own', 101, 'Origin: https://evil.test'],
-      ['/elsewhere', 101, 'Origin: https://evil.test'],
+      ['/elsewhere', 403, 'Origin: https://evil.test'],
+      ['/elsewhere', 101, 'Origin: https://page.test'],
       ['/api/order', 200, 'Origin: https://evil.test'],
     ] as const) {
       const client = open(running.port, handshake(path, ...lines));

@@ -42,9 +42,10 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
     return this;
   }
 
-  /** A client that has this id misses nothing, also if it reconnects before its first event. */
+  /** A client that has this id misses nothing, also if it reconnects before its first event. A reset has its own id. */
   async [EVENTS_BEGIN](): Promise<string> {
-    return `id: ${(await this.#opening).epoch}.${this.#next - 1}\n`;
+    const { epoch } = await this.#opening;
+    return this.#needsReset ? '' : `id: ${epoch}.${this.#next - 1}\n`;
   }
 
   /** Called when the channel has more events. */

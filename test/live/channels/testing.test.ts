@@ -54,7 +54,7 @@ test('the example of CHANNELS.md serves a live page in a test', async (t) => {
   const again = await open(id);
   assert.match(await again('"two"}\n\n'), /^retry: 500\nid: \w+\.1\n\nid: \w+\.2\ndata: \{"id":2,"title":"two"\}\n\n$/);
   const lost = await open('lost');
-  assert.match(await lost('null\n\n'), /^retry: 500\nid: \w+\.2\n\nevent: reset\nid: \w+\.2\ndata: null\n\n$/);
+  assert.match(await lost('null\n\n'), /^retry: 500\n\nevent: reset\nid: \w+\.2\ndata: null\n\n$/);
 });
 
 test("results: 'declared' limits the events of a channel, and leaves a reset as it is", async (t) => {

@@ -80,6 +80,8 @@ test("results: 'declared' limits the events of a channel, and leaves a reset as 
   await api.fetch('/task', { method: 'POST', json: { title: 'one' } });
   await read('"one"}\n\n');
   assert.match(text, /data: null\n\n/);
+  const fresh = (await api.fetch('/task/live')).body?.getReader();
+  assert.match(decoder.decode((await fresh?.read())?.value), /^retry: 500\nid: \w+\.\d+\n\n$/);
   assert.match(text, /id: \w+\.1\ndata: \{"title":"one"\}\n\n$/);
 });
 

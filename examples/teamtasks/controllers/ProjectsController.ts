@@ -4,7 +4,7 @@ import type { ControllerParams, Int, Operations } from 'gatefold';
 import type { User } from '../lib/auth.ts';
 import { db } from '../lib/database.ts';
 import { type NewProject, type Project, type Projects, projects } from '../lib/schema.ts';
-import { checkMember, WRITERS } from '../lib/teams.ts';
+import { checkMember, record, WRITERS } from '../lib/teams.ts';
 
 type Signed = ControllerParams<{ user: User }>;
 
@@ -21,6 +21,7 @@ export default class ProjectsController {
     await checkMember(project.teamId, user, WRITERS);
     const [made] = await db.insert(projects).values(project).returning();
     if (made === undefined) throw new Error('the insert returned no row');
+    await record(made.teamId, user, 'added', made.name);
     return made;
   }
 }

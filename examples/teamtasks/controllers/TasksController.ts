@@ -12,17 +12,18 @@ import { ATTACHMENTS } from '../lib/files.ts';
 import { sendLater } from '../lib/mails.ts';
 import {
   type Attachment,
+  type Attachments,
   attachments,
   type Comment,
+  type Comments,
   comments,
   type NewComment,
   type NewTask,
-  type Task,
+  Task,
   type TaskChange,
   type Tasks,
   tasks,
   user as users,
-  WholeTask,
 } from '../lib/schema.ts';
 import { checkMember, findProject, findTask, record, WRITERS } from '../lib/teams.ts';
 
@@ -46,8 +47,9 @@ export default class TasksController {
   static operations: Operations<TasksController> = {
     GET: { tool: 'find_tasks' },
     POST: { tool: 'add_task', status: 201 },
-    'GET {id}': { tool: 'get_task', result: WholeTask },
+    'GET {id}': { tool: 'get_task', result: Task },
     'PATCH {id}': { tool: 'change_task' },
+    'GET {id}/comments': { tool: 'list_comments' },
     'POST {id}/comments': { tool: 'comment_task', status: 201 },
     'PUT {id}/attachments/{name}': { body: 'stream', bodyLimit: 1e9, timeout: 600_000, status: 201 },
   };
@@ -75,15 +77,10 @@ export default class TasksController {
     return made;
   }
 
-  /** Gets one task, with its comments and attachments. */
-  async 'GET {id}'(_: undefined, { path, user }: OfTask): Promise<Reply<200, WholeTask>> {
+  /** Gets one task. */
+  async 'GET {id}'(_: undefined, { path, user }: OfTask): Promise<Reply<200, Task>> {
     const [task] = await findTask(path.id, user);
-    const whole = {
-      ...task,
-      comments: await db.select().from(comments).where(eq(comments.taskId, task.id)).orderBy(comments.id),
-      attachments: await db.select().from(attachments).where(eq(attachments.taskId, task.id)),
-    };
-    return new Reply(200, whole, { ETag: etagOf(task), 'Cache-Control': 'no-cache' });
+    return new Reply(200, task, { ETag: etagOf(task), 'Cache-Control': 'no-cache' });
   }
 
   /** Changes the fields that are sent, and no others, if the task still has the version that is sent. */
@@ -111,6 +108,12 @@ export default class TasksController {
     return new Reply(204);
   }
 
+  /** Lists the comments of a task, the oldest first. */
+  async 'GET {id}/comments'(_: undefined, { path, user }: OfTask): Promise<Comments> {
+    const [task] = await findTask(path.id, user);
+    return db.select().from(comments).where(eq(comments.taskId, task.id)).orderBy(comments.id);
+  }
+
   /** Adds a comment to a task. Nobody can change it. */
   async 'POST {id}/comments'({ text }: NewComment, { path, user }: OfTask): Promise<Comment> {
     const [task, teamId] = await findTask(path.id, user, WRITERS);
@@ -118,6 +121,11 @@ export default class TasksController {
     if (comment === undefined) throw new Error('the insert returned no row');
     await record(teamId, user, 'commented', task.title);
     return comment;
+  }
+
+  async 'GET {id}/attachments'(_: undefined, { path, user }: OfTask): Promise<Attachments> {
+    const [task] = await findTask(path.id, user);
+    return db.select().from(attachments).where(eq(attachments.taskId, task.id)).orderBy(attachments.createdAt);
   }
 
   /** Attaches a file of up to 1 GB. It goes to the disk as it comes. */

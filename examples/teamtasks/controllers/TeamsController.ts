@@ -1,6 +1,15 @@
 // /api/teams: teams, their members and what happened there.
 import { and, count, desc, eq, lt } from 'drizzle-orm';
-import { type ControllerParams, type Email, HttpError, type Int, type Operations, Reply } from 'gatefold';
+import {
+  type ControllerParams,
+  type Email,
+  type EventStream,
+  eventStream,
+  HttpError,
+  type Int,
+  type Operations,
+  Reply,
+} from 'gatefold';
 import type { User } from '../lib/auth.ts';
 import { db } from '../lib/database.ts';
 import { sendLater } from '../lib/mails.ts';
@@ -15,7 +24,7 @@ import {
   teams,
   user as users,
 } from '../lib/schema.ts';
-import { checkMember, record } from '../lib/teams.ts';
+import { type Change, changes, changesOf, checkMember, record } from '../lib/teams.ts';
 
 /** A person who has signed up, or the key of a program. */
 type NewMember =
@@ -97,6 +106,7 @@ export default class TeamsController {
     if (path.member !== user.id) await checkMember(path.id, user, ['owner']);
     await db.delete(members).where(and(eq(members.teamId, path.id), eq(members.userId, path.member)));
     await record(path.id, user, 'left', path.member);
+    await changes.publish({ teamId: path.id, left: path.member });
     return new Reply(204);
   }
 
@@ -109,6 +119,15 @@ export default class TeamsController {
       .where(and(eq(activity.teamId, path.id), before === undefined ? undefined : lt(activity.id, before)))
       .orderBy(desc(activity.id))
       .limit(30);
+  }
+
+  /** An event for each change in the team, for pages that are live. */
+  async 'GET {id}/live'(
+    _: undefined,
+    { path, user, lastEventId, signal }: OfTeam,
+  ): Promise<EventStream<Change | null>> {
+    await checkMember(path.id, user);
+    return eventStream(changesOf(path.id, user, lastEventId, signal));
   }
 }
 

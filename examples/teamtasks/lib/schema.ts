@@ -180,10 +180,12 @@ export const NewComment = createInsertSchema(comments, { text: z.string().trim()
 export type NewComment = z.infer<typeof NewComment>;
 export const Comment = createSelectSchema(comments);
 export type Comment = z.infer<typeof Comment>;
+export const Comments = z.array(Comment);
+export type Comments = z.infer<typeof Comments>;
 export const Attachment = createSelectSchema(attachments);
 export type Attachment = z.infer<typeof Attachment>;
-export const WholeTask = Task.extend({ comments: z.array(Comment), attachments: z.array(Attachment) });
-export type WholeTask = z.infer<typeof WholeTask>;
+export const Attachments = z.array(Attachment);
+export type Attachments = z.infer<typeof Attachments>;
 
 export const Activity = createSelectSchema(activity);
 export type Activity = z.infer<typeof Activity>;

@@ -1,9 +1,17 @@
 // Who may do what in which team, and what happened there.
 import { and, eq } from 'drizzle-orm';
-import { HttpError } from 'gatefold';
+import { channel, HttpError, type Int } from 'gatefold';
 import type { User } from './auth.ts';
 import { db } from './database.ts';
 import { type Activity, activity, members, projects, type Role, type Task, tasks } from './schema.ts';
+
+/** What the browsers of a team get at once. They load the rest. */
+export interface Change {
+  teamId: Int;
+  /** The id of a user who is no member any more. */
+  left?: string;
+}
+export const changes = channel<Change>('changes');
 
 export const WRITERS: readonly Role[] = ['owner', 'member'];
 
@@ -34,7 +42,17 @@ export async function findTask(id: number, user: User, roles?: readonly Role[]):
   return [task, teamId];
 }
 
-/** Adds a line to the activity of a team. */
+/** Adds a line to the activity of a team, and tells its browsers. */
 export async function record(teamId: number, user: User, what: Activity['what'], subject: string): Promise<void> {
   await db.insert(activity).values({ teamId, actor: user.name, what, subject });
+  await changes.publish({ teamId });
+}
+
+/** The changes of a team, for a member. After `reset`, and at the beginning, the browser loads everything. */
+export async function* changesOf(teamId: number, user: User, after: string | undefined, signal: AbortSignal) {
+  for await (const item of changes.subscribe({ after: after ?? '', signal })) {
+    if (item.event !== 'reset' && item.data.teamId !== teamId) continue;
+    if (item.data?.left === user.id) return;
+    yield item;
+  }
 }

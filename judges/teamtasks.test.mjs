@@ -157,7 +157,7 @@ describe('examples/teamtasks', { skip: noPostgres }, () => {
       await send(bob, 'Comment', 'They are up');
       await ann.getByText('They are up').waitFor();
       await ann
-        .getByLabel('File')
+        .getByLabel('File', { exact: true })
         .setInputFiles({ name: 'peas.txt', mimeType: 'text/plain', buffer: Buffer.from('green') });
       await ann.getByRole('button', { name: 'Attach' }).click();
       const link = bob.getByRole('link', { name: 'peas.txt' });

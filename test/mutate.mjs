@@ -3,7 +3,17 @@
 //
 //   npm run mutate -- --seed S [--count N] [--room R]
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -88,6 +98,8 @@ async function main(seed, count, room) {
   const places = findPlaces(room);
   const random = createRandom(seed);
   const work = mkdtempSync(join(tmpdir(), 'gatefold-mutate-'));
+  // Databases and deployments of the tests run as other users. Without access, their tests fail for any mutation.
+  chmodSync(work, 0o755);
   let tried = 0;
   let noticed = 0;
   const end = () => {

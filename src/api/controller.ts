@@ -9,7 +9,14 @@ export type { CookieOptions, HeaderSetters } from './controller/answer-headers.t
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type FileReplyOptions, fileReply } from './controller/file-reply.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
-export type { Mount, MountSettings, NodeHandler, NodeMountSettings, WebHandler } from './controller/mount.ts';
+export type {
+  Mount,
+  MountSettings,
+  NodeHandler,
+  NodeMountSettings,
+  UpgradeHandler,
+  WebHandler,
+} from './controller/mount.ts';
 export { mount } from './controller/mount.ts';
 export { toNodeStream } from './controller/node-stream.ts';
 export type {

@@ -15,7 +15,8 @@ import type * as Zlib from 'node:zlib';
 const require = createRequire(import.meta.url);
 export const http: typeof Http = require('node:http');
 
-export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHeaderName, validateHeaderValue } = http;
+export const { createServer, IncomingMessage, METHODS, ServerResponse, STATUS_CODES } = http;
+export const { validateHeaderName, validateHeaderValue } = http;
 
 let loadedCrypto: typeof Crypto | undefined;
 

@@ -113,7 +113,6 @@ export interface LogEvents {
     'certificate-ordered': CertificateOrderFacts & { reason: string };
     'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
     'docs-served': { document: string; page: string; access: string; setting: string };
-    'env-file-changed': { effect: string };
     'generation-serving': { generation: number; cause: string; groups: number; took_ms: number };
     'identity-providers-changed': { providers: readonly string[]; refused: number };
     'identity-registered': SignInFacts;
@@ -154,6 +153,7 @@ export interface LogEvents {
     'controller-not-disposed': ErrorFacts & { group: string };
     'credentials-literal-rows': { count: number; names: readonly string[] };
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
+    'env-file-changed': { file: string; effect: string };
     'file-ignored': { file: string; reason: string };
     'folder-restored': { folder: string };
     'folder-unstable': { file: string; effect: string };
@@ -168,13 +168,12 @@ export interface LogEvents {
     'identity-providers-unreadable': { error: string; keeping: number };
     /** base/log-writer.ts writes this line itself: the log could drop the line like the lines that it counts. */
     'log-lines-dropped': { lines: number };
-    'method-ignored': { file: string; hint: string };
+    'method-ignored': { file: string; reason: string };
     'operation-failed-late': OperationFacts & ErrorFacts;
     'operation-unchecked': { file: string; reason: string };
     'operation-warning': MessageFacts;
     'package-version-differs': { folder: string; version: string; running: string };
     'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
-    'result-fields-undeclared': { group: string; operation: string; fields: readonly string[] };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
     'result-unfiltered': { file: string; reason: string };
     'secret-on-command-line': { flag: string };
@@ -226,7 +225,6 @@ export interface LogEvents {
       | { seconds: number; by: string }
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
-    'env-file-refused': { error: string; effect: string };
     'inspector-not-opened': { host: string; port: number };
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };

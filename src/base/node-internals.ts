@@ -3,6 +3,7 @@
 // 26.10 so far. The callers explain why they need it.
 import { executionAsyncResource } from 'node:async_hooks';
 import { constants, openSync } from 'node:fs';
+import type Http from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type Net from 'node:net';
@@ -182,6 +183,15 @@ export function watchBody(
       return push.call(request, chunk, encoding);
     },
   });
+}
+
+/**
+ * Says whether this Node asks the option `shouldUpgradeCallback` which upgrades a server takes. Before 22.21 and 24.9,
+ * a server takes all of them, also `Upgrade: h2c`, or none. Looks for the property of this name in a server.
+ */
+export function choosesUpgrades(): boolean {
+  const { createServer } = require('node:http') as typeof Http;
+  return 'shouldUpgradeCallback' in createServer();
 }
 
 type Headers = Readonly<Record<string, unknown>>;

@@ -15,8 +15,6 @@ const OPTIONS: Readonly<
   path: [(value) => typeof value === 'string' && /^\/[!-:<-~]*$/.test(value), 'a path that begins with /'],
   domain: [(value) => typeof value === 'string' && /^[a-z0-9.-]+$/i.test(value), 'the name of a host'],
   maxAge: [(value) => Number.isSafeInteger(value) && (value as number) >= 0, 'a whole number of seconds'],
-  expires: [(value) => value instanceof Date && !Number.isNaN(value.getTime()), 'a valid Date'],
-  partitioned: [isBoolean, 'true or false'],
 };
 
 /**
@@ -35,9 +33,9 @@ export function formatCookie(name: string, value: string, options: CookieOptions
     if (rule === undefined) return fail(`${option} is no option; there are ${Object.keys(OPTIONS).join(', ')}`);
     if (content !== undefined && !rule[0](content)) fail(`${option} must be ${rule[1]}`);
   }
-  const { httpOnly = true, sameSite = 'Lax', path = '/', domain, maxAge, expires, partitioned = false } = options;
+  const { httpOnly = true, sameSite = 'Lax', path = '/', domain, maxAge } = options;
   const isHostOnly = /^__host-/i.test(name);
-  const needsSecure = sameSite === 'None' || partitioned || isHostOnly || /^__secure-/i.test(name);
+  const needsSecure = sameSite === 'None' || isHostOnly || /^__secure-/i.test(name);
   const { secure = isHttps || needsSecure } = options;
   if (needsSecure && !secure) fail(`browsers drop ${name} without secure`);
   if (isHostOnly && (path !== '/' || domain !== undefined)) fail(`${name} can have no other path than / and no domain`);
@@ -49,11 +47,9 @@ export function formatCookie(name: string, value: string, options: CookieOptions
     domain !== undefined && `Domain=${domain}`,
     `Path=${path}`,
     maxAge !== undefined && `Max-Age=${maxAge}`,
-    expires !== undefined && `Expires=${expires.toUTCString()}`,
     httpOnly && 'HttpOnly',
     secure && 'Secure',
     `SameSite=${sameSite}`,
-    partitioned && 'Partitioned',
   ];
   return parts.filter(Boolean).join('; ');
 }

@@ -124,6 +124,12 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.optional(parse.fileName),
       'Page in PUBLIC_DIR for paths that a front end routes: index.html; empty: none',
     ),
+    compression: row(
+      'COMPRESSION',
+      'off',
+      parse.oneOf(['on', 'off']),
+      'Compress JSON and text of 1 KB and more; off is right behind a proxy that does it',
+    ),
     opsPort: row('OPS_PORT', 'off', parse.orWord('off', port), 'Port of /livez, /readyz and /metrics; off: none'),
     ready: row(
       'READY',

@@ -1,8 +1,9 @@
 // The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
-import cluster from 'node:cluster';
+import { watchFile } from 'node:fs';
 import { secretFlags } from '../base/config.ts';
-import { envFileOf, withEnvFiles } from '../base/env-files.ts';
+import { envFileOf, envFilePaths, withEnvFiles } from '../base/env-files.ts';
+import { fingerprint } from '../base/fingerprint.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { type InspectorAddress, parseInspectorAddress } from '../base/inspector.ts';
 import { type ListenFds, takeListenFds } from '../base/listen-fds.ts';
@@ -11,7 +12,7 @@ import { type ProcessBasics, readProcessBasics } from '../base/process.ts';
 import { isSecure } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
 import { findOtherPackage } from '../live/load/own-package.ts';
-import type { Dev } from '../live/supervisor/env-watch.ts';
+import type { DevRecord } from '../live/supervisor/generation-file.ts';
 import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
 import type { Announcer } from '../operate/cli/announce.ts';
 import type { Certificates } from '../operate/https/certificates.ts';
@@ -22,17 +23,14 @@ import { entryPath, version } from '../own-files.ts';
 // `--inspect` alone means Node's usual port.
 const argv = process.argv.slice(2).map((word) => (word === '--inspect' ? '--inspect=9229' : word));
 const isDev = argv.includes('--dev');
-const startEnvironment = { ...process.env };
 let inspect: InspectorAddress | undefined;
 await start();
 
 async function start(): Promise<void> {
   try {
-    const envFile = envFileOf(argv, startEnvironment);
-    const variables = { ...withEnvFiles(startEnvironment, envFile), ENV_FILE: envFile };
-    // The workers inherit the variables. At a restart, some may be gone.
-    for (const name of Object.keys(process.env)) if (!(name in variables)) delete process.env[name];
-    Object.assign(process.env, variables);
+    const envFile = envFileOf(argv, process.env);
+    // The workers inherit the variables.
+    Object.assign(process.env, withEnvFiles(process.env, envFile), { ENV_FILE: envFile });
     const flag = argv.find((word) => word.startsWith('--inspect='));
     if (flag !== undefined) inspect = parseInspectorAddress(flag.slice('--inspect='.length));
   } catch (error) {
@@ -67,7 +65,7 @@ async function run(basics: ProcessBasics): Promise<void> {
     ...{ settings, listenFds, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
     exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
-    dev: isDev ? await createDev(log) : undefined,
+    dev: isDev ? watchEnvFiles(log) : undefined,
     inspect,
   });
 }
@@ -97,18 +95,18 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
 }
 
-async function createDev(log: Log): Promise<Dev> {
-  const { createEnvWatch } = await import('../live/supervisor/env-watch.ts');
+/** Logs each change of a file of variables, because all code reads the environment once. */
+function watchEnvFiles(log: Log): DevRecord {
   const { ENV_FILE: envFile = '' } = process.env;
-  const restart = () => {
-    // The listeners are those of the service that has stopped.
-    for (const event of ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException']) process.removeAllListeners(event);
-    process.stdout.removeAllListeners('error');
-    cluster.removeAllListeners('fork');
-    return start();
-  };
-  const watch = createEnvWatch(envFile, argv, startEnvironment, log);
-  return { record: { folder: process.cwd(), envFile }, watch, restart };
+  const paths = envFilePaths(envFile);
+  const fingerprints = paths.map(fingerprint);
+  const effect = 'the service keeps its variables: start gatefold dev again';
+  for (const [i, file] of paths.entries()) {
+    watchFile(file, { interval: 300, persistent: false }, () => {
+      if (fingerprint(file) !== fingerprints[i]) log.warn('env-file-changed', { file, effect });
+    });
+  }
+  return { folder: process.cwd(), envFile, fingerprints };
 }
 
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {

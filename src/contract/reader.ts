@@ -14,7 +14,8 @@ import {
 } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
-import { createReporter, createResultFilter, type ResultFilter } from './check/result-filter.ts';
+import { createResultFilter, type ResultFilter } from './check/result-filter.ts';
+import { flattenParts } from './check/unions.ts';
 import { factsOf, type GroupContract, type OperationContract, type OperationFacts, type Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
@@ -35,16 +36,9 @@ export interface ContractWithChecks {
   /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
-  readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
-  /**
-   * Compiles the filter of an operation's results. Returns undefined when all fields of them are declared.
-   *
-   * @param report gets the fields that are not declared. When it is given, the filter drops no field
-   */
-  readonly resultFilterOf: (
-    operation: string,
-    report?: (fields: readonly string[]) => void,
-  ) => ResultFilter | undefined;
+  readonly resultCheckOf: (operation: string, isLimited: boolean) => ResultCheck | undefined;
+  /** Compiles the filter of an operation's results. Returns undefined when all fields of them are declared. */
+  readonly resultFilterOf: (operation: string) => ResultFilter | undefined;
 }
 
 export interface Reader {
@@ -91,6 +85,11 @@ function addChecks(
     const schemas = schemasByName.get(name) as PartSchemas;
     const runsAuthorsCode = [schemas.body, schemas.query, schemas.path].some((part) => part && 'standard' in part);
     facts.set(name, { ...factsOf(contractOf(name)), runsAuthorsCode });
+    const openReason = settings.closed === true && whyOpen(contractOf(name), runsAuthorsCode, compilers);
+    if (openReason) {
+      const problem = `closed: true has no effect: ${openReason}, or write closed: false for it`;
+      throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
+    }
     try {
       const needsDataType = !needsNoDataType(name, settings) || (schemas.body !== undefined && 'json' in schemas.body);
       const check = createRequestCheck(
@@ -102,17 +101,33 @@ function addChecks(
     }
   }
   const resultSchemaOf = (name: string) => schemasByName.get(name)?.result;
-  const resultCheckOf = (name: string) =>
-    resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs) : undefined;
+  const resultCheckOf: ContractWithChecks['resultCheckOf'] = (name, isLimited) =>
+    resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs, isLimited) : undefined;
   const compileCopy = createCopyCompiler(contract.defs);
-  const resultFilterOf: ContractWithChecks['resultFilterOf'] = (name, report) => {
+  const resultFilterOf = (name: string) => {
     const schema = resultSchemaOf(name);
     const library = schema !== undefined && 'standard' in schema ? schema.standard : undefined;
-    const filter = createResultFilter(contractOf(name), compileCopy, library);
-    return filter === undefined || report === undefined ? filter : createReporter(filter, report);
+    return createResultFilter(contractOf(name), compileCopy, library);
   };
   return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
 }
+
+/** Says why an operation would keep undeclared fields in spite of `closed: true`. */
+function whyOpen(
+  { data, uncheckedReason }: OperationContract,
+  runsAuthorsCode: boolean,
+  { values }: Compilers,
+): string | undefined {
+  if (runsAuthorsCode) return 'a library checks its requests: make its schema strict';
+  if (uncheckedReason !== undefined) return `data is not checked (${uncheckedReason}): declare its fields`;
+  const isOpen = ({ type, properties, additionalProperties, patternProperties }: Schema) =>
+    [type].flat().includes('object') && !(properties || additionalProperties || patternProperties);
+  const parts = flattenParts(data === undefined ? [] : [data], values).map(values.resolve);
+  return parts.some(isOpen) ? 'the type of data takes any field: declare its fields' : undefined;
+}
+
+/** A closed operation that declares no query takes none. */
+const NO_FIELDS: Schema = { type: 'object', properties: {} };
 
 /**
  * A Standard Schema replaces the type in the source, and its library does the check. The JSON Schema in the contract is
@@ -127,12 +142,13 @@ function requestSchemasOf(
   compilers: Compilers,
 ): RequestSchemas {
   const { queryAsData } = schemas;
+  const isClosed = settings.closed === true;
   const standardOf = (schema: PartSchema | undefined): Validate | undefined =>
     schema === undefined || 'json' in schema ? undefined : (value, part) => validate(schema.standard, value, part);
   const isJsonData = schemas.query !== undefined && 'json' in schemas.query && queryAsData !== 'never';
   const librarySchemas = {
     body: standardOf(schemas.body),
-    query: isJsonData ? validateTexts(query as Schema, compilers) : standardOf(schemas.query),
+    query: isJsonData ? validateTexts(query as Schema, compilers, isClosed) : standardOf(schemas.query),
     path: standardOf(schemas.path),
     hasBody: schemas.body !== undefined,
     queryAsData,
@@ -140,10 +156,10 @@ function requestSchemasOf(
   return {
     data: needsDataType && librarySchemas.body === undefined ? data : undefined,
     dataIsOptional,
-    query: librarySchemas.query === undefined ? query : undefined,
+    query: librarySchemas.query === undefined ? (query ?? (isClosed ? NO_FIELDS : undefined)) : undefined,
     path: librarySchemas.path === undefined ? path : undefined,
     headers,
-    isClosed: settings.closed === true,
+    isClosed,
     isPatch: /^(?:patch|PATCH)(?: |$)/.test(name),
     compilers,
     librarySchemas,

@@ -15,32 +15,26 @@ export interface ContractOptions {
   readonly sendsDeclared?: boolean;
   /** Reports results that differ from their type; when it is undefined, results are not checked. */
   readonly onMismatch?: ReportMismatch | undefined;
-  /** Reports fields that were sent and that the type does not declare, each once; undefined for no reports. */
-  readonly onUndeclared?: ReportUndeclared | undefined;
 }
 
 /** @throws ContractError when the type of a request is not understood, or an operation is not found in the source */
 export function withContract(
   group: Omit<Group, 'contract'>,
   source: ControllerReader,
-  { sendsDeclared = false, onMismatch, onUndeclared }: ContractOptions,
+  { sendsDeclared = false, onMismatch }: ContractOptions,
 ): Group {
   const read = source.readContract(runTimeOperations(group));
   const { contract, facts, requestChecks, resultCheckOf } = read;
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const { settings } = operation;
-      const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name);
+      const isFiltered = sendsDeclared || settings.results === 'declared';
+      const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name, isFiltered);
       const method =
         resultCheck === undefined
           ? operation.method
           : withResultCheck(group.name, operation, resultCheck, onMismatch as ReportMismatch);
-      const isFiltered = sendsDeclared || settings.results === 'declared';
-      const report =
-        isFiltered || onUndeclared === undefined || settings.result !== undefined
-          ? undefined
-          : (fields: readonly string[]) => onUndeclared({ group: group.name, operation: name, fields });
-      const filter = isFiltered || report !== undefined ? read.resultFilterOf(name, report) : undefined;
+      const filter = isFiltered ? read.resultFilterOf(name) : undefined;
       const unread = { check: requestChecks.get(name), facts: facts.get(name) };
       const unfilteredReason = isFiltered ? contract.operations.get(name)?.undocumentedReason : undefined;
       return [name, { ...operation, method, filter, unfilteredReason, ...unread }];
@@ -48,8 +42,6 @@ export function withContract(
   );
   return { ...group, operations, contract };
 }
-
-export type ReportUndeclared = (facts: { group: string; operation: string; fields: readonly string[] }) => void;
 
 /** @throws ContractError with the place of the operation, or with the file when the source does not have it */
 export function refuseOperation({ contract }: Group, operation: string, problem: string, file: string): never {

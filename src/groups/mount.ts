@@ -1,9 +1,10 @@
 // Makes a group of a mount: one operation for all methods and all paths, whose method calls the handler. No type of the
 // handler is read, so its contract says that nothing is checked.
-import { isMount, type Mount, type WebHandler } from '../api/controller/mount.ts';
+import { isMount, type Mount, type UpgradeHandler, type WebHandler } from '../api/controller/mount.ts';
 import type { ControllerParams } from '../api/controller.ts';
 import { FALLBACK } from '../base/group-name.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
+import { choosesUpgrades } from '../base/node-internals.ts';
 import { ANY_VERB } from '../base/route-name.ts';
 import { isObject, isPlainFunction, isThenable } from '../base/values.ts';
 import { factsOf, type OperationContract } from '../contract/contract.ts';
@@ -17,6 +18,8 @@ export interface MountFacts {
   readonly ownsCors: boolean;
   /** Whether a Node handler gets its URL without the path of the group. */
   readonly strips: boolean;
+  /** Takes the sockets of WebSocket handshakes; undefined where a handshake is a usual GET. */
+  readonly upgrade: UpgradeHandler | undefined;
 }
 
 /** The name of the only operation of a mount. It also answers the bare path of the group. */
@@ -52,7 +55,12 @@ export function createMountGroup(
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
   const { kind, handler } = exported;
   const defaultCors = name === FALLBACK ? 'own' : 'service';
-  const { cors = defaultCors, strip = false, ...own } = readMountSettings(exported.settings, kind);
+  const { cors = defaultCors, strip = false, upgrade, ...own } = readMountSettings(exported.settings, kind);
+  if (upgrade !== undefined && !choosesUpgrades())
+    throw new LoadRefusal(
+      'INVALID_SETTING',
+      `mount: upgrade needs Node 22.21 and later, or 24.9 and later, and this is ${process.version}: update Node, or leave upgrade out`,
+    );
   const contract: OperationContract = {
     ...{ name: NAME, summary: own.summary ?? A_HANDLER, isDeprecated: false, dataIsOptional: true, at },
     ...{ uncheckedReason: A_HANDLER, results: [{ status: 200, body: 'bytes' }] },
@@ -67,7 +75,7 @@ export function createMountGroup(
       facts: factsOf(contract),
     },
     settings: Object.freeze({ ...own, body: 'stream' as const }),
-    mount: { kind, ownsCors: cors === 'own', strips: strip && name !== FALLBACK },
+    mount: { kind, ownsCors: cors === 'own', strips: strip && name !== FALLBACK, upgrade },
   };
   return {
     ...{ name, controller: exported, routes: ROUTES, strictRoutes: ROUTES, unexposed: [] },

@@ -57,7 +57,11 @@ const WEB_MOUNT: Readonly<Record<string, Rule>> = {
   ...{ access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked },
   cors: [(value) => value === 'own' || value === 'service', "'own' or 'service'"],
 };
-const NODE_MOUNT: typeof WEB_MOUNT = { ...WEB_MOUNT, strip: [isBoolean, 'true or false'] };
+const NODE_MOUNT: typeof WEB_MOUNT = {
+  ...WEB_MOUNT,
+  strip: [isBoolean, 'true or false'],
+  upgrade: [isPlainFunction, 'a function (request, socket, head, params)'],
+};
 
 export const isMountSetting = (name: string): boolean => Object.hasOwn(NODE_MOUNT, name);
 

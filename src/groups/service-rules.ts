@@ -86,7 +86,7 @@ function problemOfTypes(operation: Operation): string | undefined {
   if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   if (operation.unfilteredReason !== undefined)
-    return `${operation.unfilteredReason}, which results: 'declared' does not limit, and the service file says unchecked: 'refuse'`;
+    return `results: 'declared' does not limit its result (${operation.unfilteredReason}), and the service file says unchecked: 'refuse'`;
   const typedNames = facts?.pathNames ?? [];
   const untypedSegment = parseRouteName(name)?.segments.find(
     (segment) =>

@@ -17,7 +17,8 @@ import type { ServiceState } from '../live/load/registry.ts';
 import { createAccessLog } from './access-log.ts';
 import type { CapturedAnswer } from './answer/answer-state.ts';
 import { answerClientErrors } from './answer/client-error.ts';
-import { type RequestObserver, Responder } from './answer/response.ts';
+import type { RequestObserver } from './answer/report.ts';
+import { Responder } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
@@ -105,9 +106,8 @@ export function createApp(parts: AppParts): App {
     ...{ log, observer, basePath, bodyLimit, contexts },
     accessLog: requestLog && createAccessLog(requestLog),
     showsCauses: settings.development,
-    isSecure: transport.isSecure,
-    onAnswered: finish,
-    onStreaming: leaveFlight,
+    ...{ isSecure: transport.isSecure, compresses: settings.compression === 'on' },
+    ...{ onAnswered: finish, onStreaming: leaveFlight },
     watchStream: createStreamWatch(credentials),
   });
   const budget = createBodyBudget({
@@ -237,7 +237,7 @@ export function createApp(parts: AppParts): App {
     exchange.requestId = newRequestId(exchange.head.requestId);
     exchange.body.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that follow a request with `Upgrade`, so the connection ends after the answer.
-    if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
+    if (exchange.head.upgrade !== undefined) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
     serveAndPublish(exchange, undefined, eventSettings, serve);
   }

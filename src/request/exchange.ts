@@ -127,6 +127,11 @@ export class Exchange {
     return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
   }
 
+  /** Says whether the request is a handshake whose socket the operation takes over. */
+  get opensSocket(): boolean {
+    return this.request.upgradeHead !== undefined && this.choice.operation.mount?.upgrade !== undefined;
+  }
+
   /** Aborts `signal`, and cancels the streamed answer. Only the first call has an effect. */
   abort(reason: Error): void {
     if (this.abortReason !== undefined) return;

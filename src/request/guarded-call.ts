@@ -1,7 +1,6 @@
 // Calls an operation with its guards: every `_before`, then the operation inside of each `_around`, then `_after`.
 import { isReply } from '../api/controller/reply.ts';
 import type { ControllerParams } from '../api/controller.ts';
-import { isFileBody } from '../base/files/file-body.ts';
 import { isThenable } from '../base/values.ts';
 import type { Operation } from '../groups/operations.ts';
 import { limitResult } from './answer/declared-result.ts';
@@ -50,23 +49,13 @@ async function performGuarded(
       : performInside(operation, around, data, params, exchange, results));
     results.push(result);
     const replacement = await after?.call(controller, result, params);
-    const sent = replacement === undefined ? result : replacement;
-    for (const made of results) closeReplacedFile(made, sent);
-    return sent;
+    return replacement === undefined ? result : replacement;
   } catch (error) {
     // Nothing sends these results, so their files and connections are closed.
     results.forEach(discardResult);
     throw error;
   }
 }
-
-/** A guard may read the stream that it replaces, but nothing reads the file of a `fileReply`. */
-function closeReplacedFile(made: unknown, sent: unknown): void {
-  const body = bodyOf(made);
-  if (isFileBody(body) && body !== bodyOf(sent)) body.content.close();
-}
-
-const bodyOf = (result: unknown): unknown => (isReply(result) ? result.body : result);
 
 /** Calls each `_around`, whose `next` calls the following one. The `next` of the last one calls the operation. */
 async function performInside(

@@ -25,7 +25,8 @@ export class RequestHead {
   origin: string | undefined;
   /** The header `traceparent`. When a request has several such lines, none counts, and the field is ''. */
   traceparent: string | undefined;
-  hasUpgrade = false;
+  /** The header `Upgrade`. Several such lines are one list. */
+  upgrade: string | undefined;
 
   /**
    * Scans the header lines once. The length of a name is compared first, so most lines cost one comparison. Names are
@@ -47,7 +48,7 @@ export class RequestHead {
           else if (isName(name, 'Expect', 'expect')) this.expect = value;
           break;
         case 7:
-          if (isName(name, 'Upgrade', 'upgrade')) this.hasUpgrade = true;
+          if (isName(name, 'Upgrade', 'upgrade')) this.upgrade = addToList(this.upgrade, value);
           break;
         case 11:
           if (isName(name, 'Traceparent', 'traceparent'))
@@ -101,6 +102,8 @@ export class Request extends IncomingMessage {
    * that was waiting for the answers before its own.
    */
   earlyError: ErrorCode | undefined;
+  /** The bytes that came behind a WebSocket handshake; undefined for all other requests. */
+  upgradeHead: Buffer | undefined;
 
   /** An implicit constructor would pass the arguments by a spread, and V8 does not inline such a call. */
   constructor(socket: Socket) {
@@ -108,6 +111,7 @@ export class Request extends IncomingMessage {
     this.head = undefined;
     this.isHeadRead = false;
     this.earlyError = undefined;
+    this.upgradeHead = undefined;
     // A connection that brings too many requests is cut. The bytes that Node is still parsing can hold a thousand more
     // requests, so the parser is stopped.
     if (socket.destroyed) stopParsingAfter(this);
@@ -130,6 +134,13 @@ overrideHeaders(Request.prototype, (request) => {
   if (contentLength === undefined && transferEncoding === undefined) return request.head;
   return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
+
+/** Recognises a WebSocket handshake (RFC 6455, 4.1). A request with several protocols or with a body is none. */
+export function isHandshake(request: Request): boolean {
+  const { upgrade, contentLength = '0', transferEncoding, expect } = request.readHead();
+  if (request.method !== 'GET' || upgrade?.toLowerCase() !== 'websocket' || request.httpVersion !== '1.1') return false;
+  return contentLength === '0' && transferEncoding === undefined && expect === undefined;
+}
 
 /**
  * @throws HttpError MALFORMED_HOST, DUPLICATE_AUTHORIZATION, TOO_MANY_HEADERS, UNSUPPORTED_TRANSFER_CODING,

@@ -6,7 +6,7 @@ import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { reviveRequest, watchBody } from '../base/node-internals.ts';
 import { isThenable } from '../base/values.ts';
-import { requestFacts } from './answer/refusals.ts';
+import { logBrokenStream } from './answer/refusals.ts';
 import type { Responder } from './answer/response.ts';
 import { NEVER_A_BODY } from './answer/result.ts';
 import { tooLarge } from './body/body.ts';
@@ -17,11 +17,11 @@ import { targetOf } from './web-request.ts';
 /** The methods that have no effect once the service has answered for a handler that is late. */
 const WRITERS = 'setHeader appendHeader removeHeader flushHeaders addTrailers writeHead write end'.split(' ');
 
-export function handOver(exchange: Exchange, handler: NodeHandler, options: CallOptions): void {
+export function handOver(exchange: Exchange, options: CallOptions): void {
   const { log, respond, bodyLimit, processLimits } = options;
   const { streamedUploads } = processLimits;
   const { request, response, answer, choice } = exchange;
-  const { settings, mount } = choice.operation;
+  const { settings, method } = choice.operation;
   const fail = (error: unknown) => respond.fail(exchange, error);
   if (response.destroyed) return respond.complete(exchange, 499, 0);
   exchange.body.isStreamed = exchange.hasBody;
@@ -39,8 +39,7 @@ export function handOver(exchange: Exchange, handler: NodeHandler, options: Call
     },
   });
   if (answer.isComplete) return;
-  request.url = targetOf(exchange);
-  if (mount?.strips) Object.assign(request, { originalUrl: request.url, url: pathBelow(exchange) });
+  setTarget(exchange);
   if (exchange.body.expectsContinue) response.writeContinue();
   const lines = respond.linesOf(exchange);
   for (let i = 0; i < lines.length; i += 2) response.setHeader(lines[i] as string, lines[i + 1] as string);
@@ -54,7 +53,7 @@ export function handOver(exchange: Exchange, handler: NodeHandler, options: Call
       // An answer that is whole is still sent.
       if (response.writableEnded)
         return log.warn('operation-failed-late', { ...idsOf(exchange), group, operation, ...reason });
-      log.error('stream-failed', { ...requestFacts(exchange), ...reason });
+      logBrokenStream(log, exchange, error);
       respond.complete(exchange, response.statusCode, bytesOf());
       response.destroy();
     },
@@ -70,7 +69,7 @@ export function handOver(exchange: Exchange, handler: NodeHandler, options: Call
     });
   };
   const next = (error?: unknown) => fail(error ?? refusal('ROUTE_NOT_FOUND'));
-  const result: unknown = handler(request, response, next);
+  const result: unknown = (method as unknown as NodeHandler)(request, response, next);
   if (isThenable(result)) result.then(undefined, fail);
 }
 
@@ -104,6 +103,13 @@ function watchAnswer(exchange: Exchange, respond: Responder): () => number {
   // A write after the end is an error of the handler, which must not end the process.
   response.on('error', () => {});
   return bytesOf;
+}
+
+/** Gives the request the path as the client sent it, or what is left of it behind the group. */
+export function setTarget(exchange: Exchange): void {
+  const { request, choice } = exchange;
+  request.url = targetOf(exchange);
+  if (choice.operation.mount?.strips) Object.assign(request, { originalUrl: request.url, url: pathBelow(exchange) });
 }
 
 /** Returns the URL without the path of the group. A path may have several slashes between two segments. */

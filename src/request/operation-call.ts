@@ -1,7 +1,6 @@
 // Two steps of a request: the check of its types, and the operation with its guards. Both
 // steps run within the time limit of the operation.
 
-import type { NodeHandler } from '../api/controller/mount.ts';
 import { refusal } from '../base/errors.ts';
 import { isInspected } from '../base/inspector.ts';
 import { describeError, idsOf } from '../base/log.ts';
@@ -66,12 +65,9 @@ export function createCallSteps(options: CallOptions) {
 
   /** Calls the handler of a mount that writes its answer itself. Its code is loaded only in a service that has one. */
   function callNodeMount(exchange: Exchange): Outcome {
-    const { method } = exchange.choice.operation;
     startTimeLimit(exchange);
-    import('./node-mount.ts')
-      .then(({ handOver }) =>
-        contexts.run(exchange, () => handOver(exchange, method as unknown as NodeHandler, options)),
-      )
+    (exchange.opensSocket ? import('./upgrade.ts') : import('./node-mount.ts'))
+      .then(({ handOver }) => contexts.run(exchange, () => handOver(exchange, options)))
       .catch((error) => fail(exchange, error));
     return 'later';
   }

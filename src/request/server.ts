@@ -1,9 +1,12 @@
 // Creates the Node server that receives the requests. Many of its options turn off a refusal or a limit of Node,
 // because this project has its own.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
-import { createServer } from '../base/builtins.ts';
+import type { Socket } from 'node:net';
+import { createServer, ServerResponse as NodeResponse } from '../base/builtins.ts';
+import { choosesUpgrades } from '../base/node-internals.ts';
 import type { Settings } from '../base/settings.ts';
-import { Request } from './head.ts';
+import { isAnswering } from './connections/connection.ts';
+import { isHandshake, Request } from './head.ts';
 
 export interface Transport {
   createServer(options: ServerOptions, listener: RequestListener): Server;
@@ -36,6 +39,8 @@ export function createRequestServer(
       requestTimeout: 0,
       // head.ts checks the header: Node's answer would have no envelope and no CORS headers.
       requireHostHeader: false,
+      // Everything but a handshake stays a usual request, such as `Upgrade: h2c`, which clients of Java send.
+      shouldUpgradeCallback: (request) => isHandshake(request as Request) && !isAnswering(request.socket),
     },
     (request, response) => onRequest(request as Request, response, undefined),
   );
@@ -45,5 +50,22 @@ export function createRequestServer(
   server.on('checkExpectation', (request: Request, response: ServerResponse) =>
     onRequest(request, response, 'unknown'),
   );
+  if (choosesUpgrades())
+    server.on('upgrade', (request: Request, socket: Socket, head: Buffer) => {
+      if (socket.destroyed) return;
+      request.upgradeHead = head;
+      onRequest(request, createResponse(request, socket), undefined);
+    });
   return server;
+}
+
+/** Creates the response to a handshake, for which Node has none: the steps of the request can refuse the handshake. */
+function createResponse(request: Request, socket: Socket): ServerResponse {
+  const response = new NodeResponse(request);
+  // Node has removed its own listeners. Without one, an error of the socket would be an uncaught exception.
+  socket.on('error', () => {});
+  socket.on('drain', () => response.emit('drain'));
+  response.assignSocket(socket);
+  response.on('finish', () => socket.destroySoon());
+  return response;
 }

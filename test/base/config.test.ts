@@ -33,6 +33,7 @@ test('parseSettings returns the default of every setting without variables and f
     traceCapture: [],
     tracePropagate: 'all',
     trustedProxies: [],
+    compression: 'off',
     publicDir: undefined,
     publicFallback: undefined,
     publicOrigin: [],

@@ -47,6 +47,18 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     client.destroy();
   });
 
+  it('choosesUpgrades says whether a server asks which upgrades it takes', async (test) => {
+    const asked: unknown[] = [];
+    const shouldUpgradeCallback = ({ headers }: IncomingMessage) => asked.push(headers.upgrade) > 1;
+    const server = createHttpServer({ shouldUpgradeCallback } as object, (_request, response) => response.end('usual'));
+    const { port } = await listen(test, server);
+    const client = connect(port, '127.0.0.1');
+    client.write(REQUEST.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'));
+    assert.match(String(await once(client, 'data')), /usual/);
+    assert.deepEqual(asked, internals.choosesUpgrades() ? ['x'] : []);
+    client.destroy();
+  });
+
   it('watchBody tells when a body is wanted, and how much of it has come', async (test) => {
     const calls: unknown[] = [];
     const { port } = await listen(

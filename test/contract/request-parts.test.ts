@@ -25,6 +25,8 @@ export default class XController {
     open: { closed: true },
     'GET closed': { closed: true },
     'GET both': { closed: true },
+    'GET none': { closed: true },
+    'GET json': { closed: true, query: { type: 'object', properties: { a: { type: 'string' } } } },
     'GET {id}': { path: schema },
   };
   headers(data: unknown, { headers }: ControllerParams<{ headers: Headers }>) {
@@ -36,6 +38,8 @@ export default class XController {
   tagged(data: Tagged) { return data; }
   open(data: Record<string, string>) { return data; }
   'GET closed'(data: Filter) { return data; }
+  'GET none'() { return {}; }
+  'GET json'(data: { a?: string }) { return data; }
   'GET both'(data: { a?: string }, { query }: ControllerParams<{ query: { b?: Int } }>) { return { ...data, ...query }; }
   'GET {id}'(data: unknown, { path }: ControllerParams<{ path: { id: number } }>) { return { path }; }
 }
@@ -156,6 +160,10 @@ describe('closed: true', () => {
     ['accepts all fields of a record', '/open', post({ a: 'x', z: 'y' }), { a: 'x', z: 'y' }],
     ['refuses a name in the query', '/closed?a=x&z=1', {}, ['query /z additionalProperties']],
     ['accepts the names of data and params.query', '/both?a=x&b=7', {}, { a: 'x', b: 7 }],
+    ['refuses each name, when no type declares a query', '/none?z=1', {}, ['query /z additionalProperties']],
+    ['refuses it beside a body', '/closed?z=1', post({ a: 'x' }), ['query /z additionalProperties']],
+    ['refuses it by a JSON Schema', '/json?a=x&z=1', {}, ['query /z additionalProperties']],
+    ['accepts a request without a query', '/none', {}, {}],
     ['refuses a name that neither declares', '/both?a=x&b=7&z=1', {}, ['query /z additionalProperties']],
   ];
   for (const [name, path, init, expected] of rows)
@@ -192,6 +200,18 @@ describe('a file is refused', () => {
       /closed must be true or false/,
     ],
   ];
+  for (const [data, error] of [
+    ['data: {}', /created: closed: true has no effect: the type of data takes any field: declare its fields, or write/],
+    ['data: unknown', /closed: true has no effect: data is not checked \(its type is unknown or any\)/],
+    ['data: object', /takes any field/],
+  ] as const)
+    rows.push([`for closed with ${data}`, `static operations = { '*': { closed: true } }; created(${data}) {}`, error]);
+  for (const settings of ['{ closed: true, body: schema }', '{ closed: true, unchecked: true }'])
+    rows.push([
+      `for ${settings}`,
+      `static operations = { created: ${settings} }; created(data: { a: string }) {}`,
+      /closed: true has no effect: (?:a library checks its requests|data is not checked)/,
+    ]);
   for (const [name, body, error] of rows)
     test(name, async () => {
       const source = `import type { ControllerParams } from 'gatefold';\n${SCHEMA}export default class XController { ${body} }\n`;

@@ -26,7 +26,7 @@ export default class UserController {
   given(): User { return { id: 1, born: new Date(0) } as never; }
   replied(): Reply<202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
   both(): User | Reply<200, number> { return new Answer(200, 'x') as never; }
-  right(): User { return { id: 'a', born: new Date(0), more: 1 } as never; }
+  right(): User { return { id: 'a', born: new Date(0) } as never; }
   wrong(): User { return { id: 1, born: 'x' } as never; }
   async late(): Promise<User[]> { return [{ id: 'a', born: new Date(0) }, { id: 'b' }] as never; }
   scalar(): number { return 'x' as never; }

@@ -14,12 +14,13 @@ const CONTROLLER = `import { ifMatch } from '${GATEFOLD}';
 import type { ControllerParams, EventStream, Int, Reply } from 'gatefold';
 interface User { id: Int; name: string }
 /** A schema as of zod 4: JSON Schema has no transform, and no date. */
-const schema = { '~standard': { version: 1, vendor: 'zod', validate: (value: unknown) => ({ value }), jsonSchema: { input, output: input } } };
-function input({ libraryOptions }: { libraryOptions?: any }) {
+const zod = (lacking: string[]) => ({ '~standard': { version: 1, vendor: 'zod', validate: (value: unknown) => ({ value }), jsonSchema: { input: input.bind(null, lacking), output: input.bind(null, lacking) } } });
+const schema = zod(['any', 'transform', 'optional']);
+function input(lacking: string[], { libraryOptions }: { libraryOptions?: any }) {
   if (libraryOptions?.unrepresentable !== 'any') throw new Error('Date cannot be represented in JSON Schema\\nmore');
   const at = {};
   libraryOptions.override({ zodSchema: { _zod: { def: { type: 'date' } } }, jsonSchema: at });
-  libraryOptions.override({ zodSchema: { _zod: { def: { type: 'string' } } }, jsonSchema: {} });
+  for (const type of lacking) libraryOptions.override({ zodSchema: { _zod: { def: { type } } }, jsonSchema: {} });
   return { type: 'object', properties: { at, name: { type: 'string' }, length: {} }, required: ['at', 'name'] };
 }
 const broken = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }), jsonSchema: { input() { throw new Error('no'); } } } };
@@ -28,6 +29,7 @@ export default class XController {
     'PUT {id}': { path: { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }), jsonSchema: { input: () => ({ type: 'object', properties: { id: { type: 'integer' } } }) } } } },
     library: { body: schema, result: schema },
     broken: { body: broken },
+    dated: { body: zod(['unknown']) },
   };
   'GET'(data: unknown, params: ControllerParams<{ headers: { /** The key. @minLength 2 */ 'idempotency-key'?: string; 'x-count': Int } }>): User[] { return []; }
   'PUT {id}'(data: User, params: ControllerParams<{ path: { id: number } }>): Promise<User> { ifMatch(params, '"1"', { required: true }); return data as never; }
@@ -39,6 +41,7 @@ export default class XController {
   both(): User | Reply<200, { queued: Int }> | Reply<202, undefined> | Reply<204> { return undefined as never; }
   library(data: unknown) {}
   broken(data: unknown): void {}
+  dated(data: unknown): void {}
   untyped() { return {}; }
 }
 `;
@@ -60,7 +63,7 @@ interface Described {
 }
 
 let paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
-let undocumented: readonly string[] | undefined;
+let undocumented: readonly unknown[] | undefined;
 before(async () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-document-'));
   writeFileSync(join(dir, 'XController.ts'), CONTROLLER);
@@ -68,7 +71,7 @@ before(async () => {
   const groups = createGroups({ dir, log, reportsOperations: true });
   const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   assert.equal(load?.error, undefined);
-  undocumented = load?.undocumented;
+  undocumented = load?.notes?.flatMap(({ event, reason }) => (event === 'operation-undocumented' ? [reason] : []));
   ({ paths } = JSON.parse(JSON.stringify(createDocument(await groups.all(), { title: 'x', version: '1' }))));
   rmSync(dir, { recursive: true });
 });
@@ -139,7 +142,7 @@ describe('the document has', () => {
 
 test('the load names what is not documented', () =>
   assert.deepEqual(undocumented, [
-    'library: its schema has no JSON Schema in one place (result: Date cannot be represented in JSON Schema; body: Date cannot be represented in JSON Schema)',
+    'library: its schema has no JSON Schema in one place (result: transform; body: transform)',
     'broken: its schema has no JSON Schema in one place (body: no)',
     'untyped: its result has no type in the source, so it is unknown: annotate it',
   ]));

@@ -325,6 +325,26 @@ test('uploads that wait for their clients are limited by network, and hold up no
   assert.equal((await ask(running, 'POST /api/old\nContent-Length: 3', 'abc')).json.body, 'abc');
 });
 
+test('bodyTimeout ends an upload whose handler answers before it reads', async (t) => {
+  const running = await startService({
+    controllers: {
+      'OldController.mjs': mounted(
+        `(request, response) => request.url.endsWith('whole') ? response.end('whole') : response.write('begun')`,
+        '{ bodyTimeout: 600 }',
+      ),
+    },
+  });
+  t.after(() => running.close());
+  const upload = (path: string) =>
+    running.raw(`POST /api/old/${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc`, 2);
+  const [whole, begun] = await Promise.all([upload('whole'), upload('begun')]);
+  assert.match(whole, /^HTTP\/1.1 200 OK[\s\S]*whole/);
+  assert.match(begun, /^HTTP\/1.1 200 OK[\s\S]*begun/);
+  await until(() => running.lines.filter(({ event }) => event === 'request').length === 2);
+  assert.equal(running.lines.filter(({ event }) => event === 'stream-ended-early').length, 1);
+  assert.equal(running.app.inFlight(), 0);
+});
+
 test('of two files of one name the first extension serves, and a folder of the name does not', async (t) => {
   const running = await startService({
     controllers: {

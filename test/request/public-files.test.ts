@@ -20,6 +20,7 @@ import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { parseSettings, SettingsError } from '../../src/base/config.ts';
+import { LOADER, moduleUrl } from '../support/own-modules.ts';
 import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
 
 interface Site {
@@ -135,6 +136,8 @@ describe('a path outside of BASE_PATH', () => {
       ...['/index.html%00.txt', '/index.html/', '/index.html/x', '/sub/./x.txt', '/sub%2Fx.txt', '/C:/x', '/x::$DATA'],
       ...['/.env', '/.git/config', '/.vite/manifest.json', '/a/.hidden', '/%2eenv', '/sub/..', '/.', '/..'],
       ...['/out.txt', '/up/secret.txt', '/beside/secret.txt', '/env.txt', '/loop', '/host.txt', '/pipe', '/aux.txt'],
+      ...['/%c0%ae%c0%ae/secret.txt', '/%%32%65%%32%65/secret.txt', '/0x2e0x2e/secret.txt', '/..%25c0%25afsecret.txt'],
+      ...['////%2e%2e%2fsecret.txt', '/\\..%2fsecret.txt', '/..;/secret.txt', '/%u002e%u002e/secret.txt'],
       ...['/NUL', '/con.html', `/${'a'.repeat(300)}`, `/${'a/'.repeat(3000)}`, '/etc/passwd', '//etc/passwd'],
     ];
     for (const path of paths) {
@@ -285,10 +288,13 @@ describe('the answer with a file', () => {
     assert.equal((await get('/app.js', { 'if-none-match': '"other"', 'if-modified-since': modified })).status, 200);
   });
 
-  const LARGE = Array.from({ length: 40_000 }, (_, index) => index.toString(36).padStart(5)).join('');
+  /** A file up to 1 MB is in memory from its second answer on. */
+  const textOf = (words: number) =>
+    Array.from({ length: words }, (_, index) => index.toString(36).padStart(5)).join('');
   for (const [kind, content] of [
     ['small', '0123456789'],
-    ['large', LARGE],
+    ['large', textOf(40_000)],
+    ['larger', textOf(250_000)],
   ] as const)
     it(`is the part of a ${kind} file that the client asks for`, async (test) => {
       const { get, put } = await startSite(test, []);
@@ -379,8 +385,9 @@ describe('the answer with a file', () => {
     };
     assert.equal(await text(), 'content of app.js');
     for (let round = 0; round < 20; round++) {
-      put('app.js', `round ${round % 10}`);
-      assert.equal(await text(), `round ${round % 10}`);
+      const content = `round ${round % 10}`.padEnd(round % 2 === 0 ? 0 : 100_000);
+      put('app.js', content);
+      for (let request = 0; request < 3; request++) assert.ok((await text()) === content, content.slice(0, 10));
     }
     const path = join(root, 'public/app.js');
     rmSync(path);
@@ -588,7 +595,9 @@ export default class {
     assert.ok(!service.lines.some(({ level }) => level === 'error' || level === 'warn'));
   });
 
-  it('closes the file of a reply that a guard replaces', { skip: process.platform !== 'linux' }, async (test) => {
+  it('leaves no file open when a guard replaces the reply, or when the operation drops it', {
+    skip: process.platform !== 'linux',
+  }, async (test) => {
     const root = mkdtempSync(join(tmpdir(), 'gatefold-replaced-'));
     test.after(() => rmSync(root, { recursive: true, force: true }));
     const file = join(root, 'large.bin');
@@ -606,6 +615,7 @@ export default class {
   async _around(next, data, { signal }) { await once(signal, 'abort'); return fileReply(${JSON.stringify(root)}, 'large.bin'); }`),
         'ThrowController.mjs': group('_after() { throw new Error("no"); }'),
         'AroundController.mjs': group('async _around(next) { await next(); return { replaced: true }; }'),
+        'DroppedController.mjs': group(`GET() { fileReply(${JSON.stringify(root)}, 'large.bin'); return {}; }`),
         'TwiceController.mjs': group('async _around(next) { await next(); return next(); }'),
         'HeadersController.mjs': group('_after({ body }) { return new Reply(200, body, { "X-A": "b" }); }'),
       },
@@ -613,7 +623,7 @@ export default class {
     });
     test.after(() => service.close());
     const sizes = new Map<string, number>();
-    for (const name of ['after', 'late', 'throw', 'around', 'twice', 'headers']) {
+    for (const name of ['after', 'late', 'throw', 'around', 'dropped', 'twice', 'headers']) {
       const answer = await fetch(`${service.url}/api/${name}`);
       sizes.set(name, (await answer.arrayBuffer()).byteLength);
     }
@@ -630,4 +640,27 @@ export default class {
     for (let round = 0; openCount() > 0 && round < 200; round++) await setTimeout(10);
     assert.equal(openCount(), 0);
   });
+});
+
+it('openFile refuses with OVERLOADED when the process can open no more files, and finds the file later', {
+  skip: process.platform === 'win32',
+}, (test) => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-open-')));
+  test.after(() => rmSync(root, { recursive: true, force: true }));
+  writeFileSync(join(root, 'small.txt'), 'small');
+  writeFileSync(join(root, 'large.bin'), Buffer.alloc(200_000));
+  const script = `import { closeSync, openSync } from 'node:fs';
+    import { openFile } from ${JSON.stringify(moduleUrl('src/base/files/open-file'))};
+    const root = ${JSON.stringify(root)};
+    const codeOf = (act) => { try { return typeof act(); } catch (error) { return [error.code, error.cause.code]; } };
+    const large = openFile(root, 'large.bin');
+    const taken = [];
+    try { for (;;) taken.push(openSync('/dev/null')); } catch {}
+    const codes = [codeOf(() => openFile(root, 'small.txt')), codeOf(() => large.part(0, 5)), codeOf(() => openFile(root, 'none'))];
+    taken.forEach(closeSync);
+    console.log(JSON.stringify([...codes, String(openFile(root, 'small.txt').bytes), large.part(0, 5).length]));`;
+  const node = [process.execPath, ...LOADER, '--input-type=module', '-e', script];
+  const out = execFileSync('sh', ['-c', 'ulimit -n 200; exec "$@"', 'sh', ...node], { encoding: 'utf8' });
+  const full = ['OVERLOADED', 'EMFILE'];
+  assert.deepEqual(JSON.parse(out), [full, full, 'undefined', 'small', 5]);
 });

@@ -209,6 +209,20 @@ describe('a streamed upload', () => {
     assert.deepEqual([fast.text, unread.text], ['', '']);
   });
 
+  test('gets 408 after any 30 s with fewer than 1,024 bytes a second', async (t) => {
+    const service = await serve(t, {});
+    const pass = createClock(t);
+    const socket = await upload(t, service);
+    await pass(20);
+    const { reads } = service.seen;
+    socket.write('x'.repeat(35_000));
+    while (service.seen.reads === reads) await turn();
+    await pass(29);
+    assert.equal(socket.text, '');
+    await pass(3);
+    assertEnvelope(await answer(socket), 408, 'REQUEST_TIMEOUT');
+  });
+
   test('of fewer than 4 KiB a second gets 503 while there are too many', async (t) => {
     const service = await serve(t, { MAX_IN_FLIGHT: '8' });
     const pass = createClock(t);

@@ -262,14 +262,24 @@ describe('gatefold deploy with a failure', { skip: NO_SSH }, () => {
 });
 
 describe('gatefold deploy, over several releases', { skip: NO_SSH }, () => {
-  it('--back restores the previous release, and skips a release that was rolled back', async (test) => {
-    const shop = await startDeployed(test);
+  it('--back restores the previous release with its page, and skips a release that was rolled back', async (test) => {
+    const scripts = { 'build:web': 'mkdir -p web/dist && cp lib/value.js web/dist/index.html' };
+    const files = { ...valueFiles(0), 'package.json': JSON.stringify({ name: 'shop', type: 'module', scripts }) };
+    const shop = await startDeployed(test, { files });
     const first = shop.current();
     for (const value of [1, 2]) {
       writeFiles(shop.project, valueFiles(value));
       assert.equal((await shop.deploy()).code, 0);
     }
-    const value = async () => json(await ask(shop.port, '/api/test')).value;
+    const value = async () => {
+      const { value } = json(await ask(shop.port, '/api/test'));
+      assert.match(
+        (await ask(shop.port, '/')).body,
+        new RegExp(`value = ${value};`),
+        'the page is that of the release',
+      );
+      return value;
+    };
     assert.equal((await shop.deploy('--back')).code, 0);
     assert.equal(await value(), 1);
     writeFiles(shop.project, valueFiles(3));

@@ -1,7 +1,15 @@
 // A project folder, and the folder on a machine to which the project is deployed, with its service running.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -73,7 +81,7 @@ export async function startDeployed(test: TestContext, options: DeployedOptions 
   const run = (...words: string[]) => deploy(machine, project, [`vm1:${dir}`, ...words]);
   const first = await run('--setup', ...(options.words ?? []));
   if (first.code !== 0) throw new Error(`the first deployment failed: ${JSON.stringify(first)}`);
-  writeFileSync(join(dir, 'env'), `PORT=${port}\nHOST=127.0.0.1\nWORKERS=2\nLOG_LEVEL=warn\n`);
+  appendFileSync(join(dir, 'env'), `PORT=${port}\nHOST=127.0.0.1\nWORKERS=2\nLOG_LEVEL=warn\n`);
   startService(machine, dir);
   const deployed: Deployed = {
     machine,

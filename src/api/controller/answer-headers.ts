@@ -12,8 +12,6 @@ export interface CookieOptions {
   readonly domain?: string;
   /** Seconds until the browser drops the cookie; 0 drops it at once. Default: until the browser closes. */
   readonly maxAge?: number;
-  readonly expires?: Date;
-  readonly partitioned?: boolean;
 }
 
 /**

@@ -1,6 +1,7 @@
 // `mount` gives all methods and paths of a group to a handler that is not written for Gatefold. The default export of a
 // controller file is a mount, or the property `fallback` of the service file. groups/mount.ts checks the settings.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { ControllerParams } from '../controller.ts';
 import type { OperationSettings } from './operations.ts';
 
@@ -9,6 +10,18 @@ export type WebHandler = (request: Request, params: ControllerParams) => Respons
 
 /** A handler of Node's own types, such as an Express application. `next()` is a 404, and `next(error)` is a 500. */
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
+
+/**
+ * Takes the socket of a WebSocket handshake, and answers it, such as by `handleUpgrade` of `ws`.
+ *
+ * @param head bytes that came behind the handshake; mostly empty
+ */
+export type UpgradeHandler = (
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  params: ControllerParams,
+) => unknown;
 
 export interface MountSettings
   extends Pick<
@@ -25,6 +38,8 @@ export interface MountSettings
 export interface NodeMountSettings extends MountSettings {
   /** Whether the path of `request.url` begins after the path of the group. Default: `false`. */
   readonly strip?: boolean;
+  /** Gets each request `GET` with `Upgrade: websocket`. Without `upgrade`, such a request is a usual GET. */
+  readonly upgrade?: UpgradeHandler;
 }
 
 /** The default export of a controller that is a handler of its own. */

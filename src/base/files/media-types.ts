@@ -44,7 +44,7 @@ const TYPES: Readonly<Record<string, string>> = {
   rss: 'application/rss+xml',
 };
 
-const COMPRESSIBLE = /^text\/|json|xml|javascript|wasm|^font\/[to]tf/;
+const COMPRESSIBLE = /^text\/|json|[/+]xml|javascript|wasm|^font\/[to]tf/;
 
 /** @param name the name of a file @returns `application/octet-stream` for an unknown extension */
 export function mediaTypeOf(name: string): string {
@@ -53,7 +53,7 @@ export function mediaTypeOf(name: string): string {
   return type ?? 'application/octet-stream';
 }
 
-/** Says whether files of a type become notably smaller by compression. */
+/** Says whether content of a type becomes notably smaller by compression. */
 export function isCompressible(type: string): boolean {
   return COMPRESSIBLE.test(type);
 }

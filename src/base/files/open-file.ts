@@ -1,5 +1,5 @@
 // Opens a file below a folder for an answer. The file is regular, and lies in the folder also behind links. If the
-// file changes while it is sent, the answer ends with an error.
+// file changes before it is sent or meanwhile, the answer ends with an error.
 import {
   type BigIntStats,
   close,
@@ -9,37 +9,40 @@ import {
   fstatSync,
   openSync,
   read,
+  readlinkSync,
   readSync,
   realpathSync,
   statSync,
 } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
+import { isHttpError, refusal } from '../errors.ts';
+import { errorCode } from '../failure.ts';
 import { isServable } from './servable.ts';
 
 /** The facts that show that a file is the same and has not changed. */
 export type FileState = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
-/** The content of a file, for one answer. `close` is called when `part` is not. */
+/** The content of a file. It holds no descriptor, so an answer that is never sent leaves none open. */
 export interface FileContent {
   readonly state: FileState;
   readonly size: number;
-  /** The whole content of a small file. */
+  /** The whole content, where it is in memory. */
   readonly bytes: Buffer | undefined;
   /**
    * Returns a part of the file: a small one at once, a large one as a stream.
    *
    * @param end the offset behind the last byte
-   * @throws Error when the file has changed
+   * @throws HttpError OVERLOADED when the process can open no more files; Error when the file has changed
    */
   part(start: number, end: number): Buffer | Readable;
-  close(): void;
 }
 
 /** Bytes of the largest file, or part of a file, that is read at once. */
 export const SMALL_BYTES = 64 * 1024;
 /** How often a small file is read that changes meanwhile. */
 const MAX_READS = 3;
+const CHANGED = 'the file changed while it was read';
 
 export function isSameState(one: FileState, other: FileState): boolean {
   return (
@@ -77,65 +80,82 @@ function isServableBelow(root: string, path: string): boolean {
 /**
  * @param root the real path of the folder
  * @param name the path below the folder, whose segments `isServable` has accepted
+ * @param maxRead bytes of the largest file that is read into memory
  * @returns undefined when there is no file that may be served
- * @throws Error when a small file changes during each of several reads
+ * @throws HttpError OVERLOADED when the process can open no more files; Error when a small file changes during each of
+ *   several reads
  */
-export function openFile(root: string, name: string): FileContent | undefined {
+export function openFile(root: string, name: string, maxRead = SMALL_BYTES): FileContent | undefined {
+  let path: string;
   let fd: number;
   try {
-    const path = realpathSync.native(join(root, name));
+    path = realpathSync.native(join(root, name));
     if (!isServableBelow(root, path)) return undefined;
-    // Without O_NONBLOCK, the open of a FIFO would wait for a writer.
-    fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-  } catch {
+    fd = open(path);
+  } catch (error) {
+    if (isHttpError(error)) throw error;
     return undefined;
   }
-  let isKept = false;
   try {
     const state = fstatSync(fd, { bigint: true });
-    if (!state.isFile()) return undefined;
-    const size = Number(state.size);
-    if (size <= SMALL_BYTES) return readSmallFile(fd, state);
-    isKept = true;
-    return streamedContent(fd, state, size);
+    // A folder of the path can have become a link since its real path was read.
+    if (!state.isFile() || !isServableBelow(root, placeOf(fd) ?? path)) return undefined;
+    return state.size <= maxRead ? readWhole(fd, state, maxRead) : contentOnDisk(path, state);
   } finally {
-    if (!isKept) closeSync(fd);
+    closeSync(fd);
   }
 }
 
-function streamedContent(fd: number, state: FileState, size: number): FileContent {
-  /** The descriptor is closed once, by its stream if there is one. Later, another file can have it. */
-  let isTaken = false;
+function open(path: string): number {
+  try {
+    // Without O_NONBLOCK, the open of a FIFO would wait for a writer.
+    return openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  } catch (cause) {
+    if (!/^E[MN]FILE$/.test(errorCode(cause) ?? '')) throw cause;
+    throw refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' }, cause });
+  }
+}
+
+/** Returns the real path of an open file; undefined where the system has no /proc. */
+function placeOf(fd: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param path the real path, which lay in the folder when the file had the state */
+function contentOnDisk(path: string, state: FileState): FileContent {
+  const size = Number(state.size);
   return {
     ...{ state, size, bytes: undefined },
     part(start, end) {
-      isTaken = true;
-      if (end - start > SMALL_BYTES) return new FileStream(fd, state, start, end);
+      const fd = open(path);
+      let isKept = false;
       try {
-        const bytes = readPart(fd, start, end - start);
-        if (bytes.length === end - start && isSameState(state, fstatSync(fd, { bigint: true }))) return bytes;
-        throw new Error('the file changed while it was read');
+        const isLong = end - start > SMALL_BYTES;
+        const bytes = isLong ? undefined : readPart(fd, start, end - start);
+        // With the same inode and times, this is the file that lay in the folder.
+        if (!isSameState(state, fstatSync(fd, { bigint: true }))) throw new Error(CHANGED);
+        isKept = isLong;
+        return bytes ?? new FileStream(fd, state, start, end);
       } finally {
-        closeSync(fd);
+        if (!isKept) closeSync(fd);
       }
-    },
-    close() {
-      if (!isTaken) close(fd);
-      isTaken = true;
     },
   };
 }
 
-function readSmallFile(fd: number, firstState: BigIntStats): FileContent {
+function readWhole(fd: number, firstState: BigIntStats, maxRead: number): FileContent {
   let state = firstState;
-  for (let attempt = 0; attempt < MAX_READS; attempt++) {
+  for (let attempt = 0; attempt < MAX_READS && state.size <= maxRead; attempt++) {
     const bytes = readPart(fd, 0, Number(state.size));
     const after = fstatSync(fd, { bigint: true });
-    if (bytes.length === Number(state.size) && isSameState(state, after)) return wholeContent(state, bytes);
+    if (bytes.length === Number(state.size) && isSameState(state, after)) return contentInMemory(state, bytes);
     state = after;
-    if (state.size > SMALL_BYTES) break;
   }
-  throw new Error('the file changed while it was read');
+  throw new Error(CHANGED);
 }
 
 /** @returns fewer bytes than `length` at the end of the file */
@@ -147,8 +167,16 @@ function readPart(fd: number, start: number, length: number): Buffer {
   return bytes.subarray(0, end);
 }
 
-export function wholeContent(state: FileState, bytes: Buffer): FileContent {
-  return { state, size: bytes.length, bytes, part: (start, end) => bytes.subarray(start, end), close() {} };
+function contentInMemory(state: FileState, bytes: Buffer): FileContent {
+  return {
+    ...{ state, size: bytes.length, bytes },
+    part: (start, end) =>
+      end - start > SMALL_BYTES ? Readable.from(piecesOf(bytes, start, end)) : bytes.subarray(start, end),
+  };
+}
+
+function* piecesOf(bytes: Buffer, start: number, end: number): Generator<Buffer> {
+  for (let at = start; at < end; at += PIECE_BYTES) yield bytes.subarray(at, Math.min(at + PIECE_BYTES, end));
 }
 
 /** Bytes of a piece. One piece of each stream is in memory, and what its socket holds. */
@@ -164,7 +192,8 @@ class FileStream extends Readable {
   #afterRead: (() => void) | undefined;
 
   constructor(fd: number, state: FileState, start: number, end: number) {
-    super({ highWaterMark: PIECE_BYTES });
+    // Nothing is read ahead for a client that does not read.
+    super({ highWaterMark: 0 });
     this.#fd = fd;
     this.#state = state;
     this.#position = start;

@@ -25,7 +25,8 @@ const AMBIENT_AUTHORIZATION = /^(?:basic|digest|ntlm|negotiate)(?:\s|$)/i;
 /**
  * Creates the step that follows the search for the operation. It checks an operation that changes something, whatever
  * the verb of the request is: in a group that is not strict, a GET can call `deleted`. The step checks where something
- * reads the cookies: `authenticate`, a page that may send them, or a function in the `access` of the operation.
+ * reads the cookies: `authenticate`, a page that may send them, or a function in the `access` of the operation. The
+ * step checks every handshake, because CORS does not hide a WebSocket from a page.
  */
 export function createCheckOrigin(
   { authenticate, cors }: Partial<OriginRules> = {},
@@ -37,13 +38,16 @@ export function createCheckOrigin(
     const { verb: ownVerb, settings, mount } = exchange.choice.operation;
     if (mount?.ownsCors) return;
     const verb = ownVerb === ANY_VERB ? exchange.verb : ownVerb;
-    if (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange)) return;
-    if (!readsCookies && !rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function')) return;
+    const { opensSocket } = exchange;
+    if (!opensSocket && (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange))) return;
+    const mayUseCookies =
+      readsCookies || rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function');
+    if (!opensSocket && !mayUseCookies) return;
     const { origin } = exchange.head;
     const site = exchange.request.headers['sec-fetch-site'];
     // `none`: the user has typed the address or opened a bookmark.
     if (site === 'same-origin' || site === 'none') return;
-    if (origin === undefined && site === undefined) return checkVerbOfProgram(exchange.verb);
+    if (origin === undefined && site === undefined) return opensSocket ? undefined : checkVerbOfProgram(exchange.verb);
     if (origin === undefined || !isAllowed(exchange, origin, site === undefined ? ownOrigin(exchange) : undefined))
       throw refusal('ORIGIN_NOT_ALLOWED');
   }
@@ -67,7 +71,7 @@ export function createCheckOrigin(
 }
 
 /** Says whether the request has only what a browser adds to a request of any page. A page cannot know a key. */
-function isSentByBrowserAlone({ caller, head: { authorization }, request: { headers } }: Exchange): boolean {
+export function isSentByBrowserAlone({ caller, head: { authorization }, request: { headers } }: Exchange): boolean {
   if (caller.row !== undefined) return false;
   return headers.cookie !== undefined || (authorization !== undefined && AMBIENT_AUTHORIZATION.test(authorization));
 }

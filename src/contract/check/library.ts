@@ -102,7 +102,7 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
  * Returns `{}` (any value) when the library makes no JSON Schema. zod throws for a place that JSON Schema cannot
  * express, such as a transform. With the options, only this place accepts any value, and `z.date()` is a date-time.
  *
- * @param onGap gets the message of the library about such a place
+ * @param onGap gets what the library cannot express
  */
 export function jsonSchemaOf(
   schema: StandardSchema,
@@ -115,19 +115,27 @@ export function jsonSchemaOf(
     if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
     return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
   };
+  let gap: string | undefined;
   try {
     return write();
   } catch (error) {
-    onGap(String((error as Error | undefined)?.message).split('\n', 1)[0] as string);
+    gap = String((error as Error | undefined)?.message).split('\n', 1)[0];
   }
+  /** Called by zod for each schema, the inner ones first. */
+  const override = ({ zodSchema, jsonSchema = {} }: { zodSchema?: unknown; jsonSchema?: object }): void => {
+    const { _zod: internals } = Object(zodSchema) as { _zod?: { def?: { type?: unknown } } };
+    const type = internals?.def?.type;
+    if (type === 'date') Object.assign(jsonSchema, { type: 'string', format: 'date-time' });
+    else if (Object.keys(jsonSchema).length === 0 && type !== 'any' && type !== 'unknown') gaps.push(String(type));
+  };
+  const gaps: string[] = [];
   try {
-    return write({ unrepresentable: 'any', override: documentDate });
+    const schema = write({ unrepresentable: 'any', override });
+    [gap] = gaps;
+    return schema;
   } catch {
     return {};
+  } finally {
+    if (gap !== undefined) onGap(gap);
   }
-}
-
-function documentDate({ zodSchema, jsonSchema }: { zodSchema?: unknown; jsonSchema?: object }): void {
-  const { _zod: internals } = Object(zodSchema) as { _zod?: { def?: { type?: unknown } } };
-  if (internals?.def?.type === 'date') Object.assign(jsonSchema ?? {}, { type: 'string', format: 'date-time' });
 }

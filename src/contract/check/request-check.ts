@@ -44,10 +44,11 @@ export interface RequestSchemas {
 export type Validate = (value: unknown, part: Problem['in']) => Validated | Promise<Validated>;
 
 /** Returns a check of texts in the form of a library's schema. */
-export function validateTexts(schema: Schema, { texts }: Compilers): Validate {
+export function validateTexts(schema: Schema, { texts }: Compilers, isClosed: boolean): Validate {
   const check = texts.compile(schema);
   return (value, part) => {
     const run = new CheckRun();
+    run.alsoDeclared = isClosed ? NOTHING : undefined;
     const converted = run.check(check, value);
     return run.mistakes.length === 0 ? { value: converted } : { problems: problemsOf(run, part) };
   };

@@ -1,17 +1,21 @@
-// Compares the result of an operation with its result type, in development only. The caller logs the first difference,
-// and sends the result unchanged.
+// Compares the result of an operation with its result type, in development only. The caller logs the difference, and
+// sends the result unchanged.
 import { isReply } from '../../api/controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
 import { type Check, CheckRun, type Mistake } from './run.ts';
 
-/** Returns the first mistake of a result; undefined for a result without mistakes or without a schema. */
-export type ResultCheck = (result: unknown) => Mistake | undefined;
+/** Returns the first mistake of a result, or all undeclared fields; undefined for a result without mistakes. */
+export type ResultCheck = (result: unknown) => Pick<Mistake, 'pointer' | 'message'> | undefined;
 
-/** @returns undefined when no result has a schema */
+/**
+ * @param isLimited whether undeclared fields are not sent; the others are reported, until the list stays the same
+ * @returns undefined when no result has a schema
+ */
 export function createResultCheck(
   { results }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
+  isLimited: boolean,
 ): ResultCheck | undefined {
   if (results.every(({ schema }) => schema === undefined)) return undefined;
   const compiler = createCompiler(defs, false);
@@ -20,6 +24,7 @@ export function createResultCheck(
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
   // A result that is no `Reply` has the status of the first result type, which `static operations` can set.
   const plainStatus = results[0]?.status ?? 200;
+  let lastUndeclared = '';
   return (result) => {
     const { status, value } = isReply(result)
       ? { status: result.status, value: result.body }
@@ -30,7 +35,14 @@ export function createResultCheck(
     const text = JSON.stringify(typeof value === 'object' ? value : { data: value });
     if (text === undefined) return undefined;
     const run = new CheckRun();
+    if (!isLimited) run.alsoDeclared = new Set();
     run.check(check, JSON.parse(text));
-    return run.mistakes[0];
+    const mistake = run.mistakes.find(({ code }) => code !== 'additionalProperties');
+    if (mistake !== undefined) return mistake;
+    const fields = new Set(run.mistakes.map((undeclared) => undeclared.pointer.replace(/\/\d+(?=\/)/g, '/*')));
+    const pointer = [...fields].join(', ');
+    if (pointer === lastUndeclared) return undefined;
+    lastUndeclared = pointer;
+    return pointer === '' ? undefined : { pointer, message: "is not declared and is sent without results: 'declared'" };
   };
 }

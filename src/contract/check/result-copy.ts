@@ -1,8 +1,8 @@
 // Compiles the schemas of results to functions that copy a value and keep only its declared fields. Each function is
 // generated as source text: V8 copies an object by a literal many times faster than by a loop over names. The texts
-// contain no value of a request, only names and types that the controller declares. A plain object or a list without
-// undeclared fields is not copied, because a copy costs memory. A copy is no check: a value of another type than
-// declared is copied, too, but an object where the type declares none loses all its fields.
+// contain no value of a request, only names and types that the controller declares. Each object is copied, because a
+// look for undeclared fields costs more. A copy is no check: a value of another type than declared is copied, too, but
+// an object where the type declares none loses all its fields.
 import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { resolveReference } from './run.ts';
@@ -54,10 +54,8 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
     const objects = parts.filter((part) => mayBe(part, 'object'));
     const source = `return function copy(v, k) {
       if (typeof v !== 'object' || v === null) return typeof v === 'function' ? undefined : v;
-      let mayBeSame = true;
       if (typeof v.toJSON === 'function') {
         if (v.toJSON === dateToJSON && v instanceof Date) return v;
-        mayBeSame = false;
         v = v.toJSON(String(k));
         if (typeof v !== 'object' || v === null) return typeof v === 'function' ? undefined : v;
       }
@@ -68,7 +66,6 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       const prototype = getPrototypeOf(v);
       if (prototype !== ObjectPrototype && prototype !== null) {
         if (isShownWhole(v)) return v;
-        mayBeSame = false;
         v = { ...v };
       }
       ${writeTag(objects, constants)}
@@ -99,22 +96,19 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
     const prefix = Array.from({ length: prefixLength }, (_, i) => `if (i === ${i}) { ${copyAt(i)} } else `).join('');
     const length = isLimited ? `Math.min(v.length, ${prefixLength})` : 'v.length';
     return `const length = ${length};
-      let list = mayBeSame && length === v.length ? undefined : [];
+      const list = [];
       for (let i = 0; i < length; i++) {
-        mayBeSame = true;
         let item = v[i];
         ${prefix}{ ${copyAt(prefixLength)} }
-        if (list !== undefined) list.push(item);
-        else if (!mayBeSame) list = [...v.slice(0, i), item];
+        list.push(item);
       }
-      return list ?? v;`;
+      return list;`;
   }
 
   function writeObject(objects: readonly Schema[], constants: Constants): string {
     const declaredOf = ({ properties = {} }: Schema): string[] =>
       Object.keys(properties).filter((name) => !isNever(properties[name] as Schema));
     const names = [...new Set(objects.flatMap(declaredOf))];
-    constants.order = { declared: new Set(names), names, lessons: 0 } satisfies FieldOrder;
     const schemasOf = (name: string) =>
       objects.flatMap(({ properties = {}, additionalProperties }) =>
         Object.hasOwn(properties, name) ? [properties[name] as Schema] : asSchemas(additionalProperties),
@@ -125,18 +119,26 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       const value = name in Object.prototype ? `hasOwn(v, ${key}) ? v[${key}] : undefined` : `v[${key}]`;
       return `let value${i} = ${value}; ${writeCopy(schemasOf(name), `value${i}`, key, constants)}`;
     });
-    const copied = `{ ${names.map((name, i) => `${JSON.stringify(name)}: value${i}`).join(', ')} }`;
+    // A field that is left out is not set, because JSON.stringify would spend time on it.
+    const isRequired = (name: string) => objects.every(({ required = [] }) => required.includes(name));
+    const setAll = names.map((name, i) => [JSON.stringify(name), `value${i}`, isRequired(name)] as const);
+    const literal = setAll.flatMap(([key, value, required]) => (required ? `${key}: ${value}` : [])).join(', ');
+    const optional = setAll.map(([key, value, required]) =>
+      required ? '' : `if (${value} !== undefined) object[${key}] = ${value};`,
+    );
+    const copied = `const object = { ${literal} }; ${optional.join('')}`;
     const others = objects.flatMap(({ additionalProperties }) => asSchemas(additionalProperties));
     const numbers = objects.flatMap(({ patternProperties = {} }) =>
       Object.values(patternProperties).flatMap(asSchemas),
     );
     if (others.length === 0 && numbers.length === 0)
       return `${reads.join('\n')}
-        return mayBeSame && hasOnly(v, order) ? v : ${copied};`;
+        ${copied} return object;`;
+    constants.declared = new Set(names);
     const condition = others.length === 0 ? ' && isNumberName(name)' : '';
     return `${reads.join('\n')}
-      const object = ${copied};
-      for (const name of keys(v)) if (!order.declared.has(name)${condition}) {
+      ${copied}
+      for (const name of keys(v)) if (!declared.has(name)${condition}) {
         let value = v[name];
         ${writeCopy([...others, ...numbers], 'value', 'name', constants)}
         setField(object, name, value);
@@ -151,9 +153,8 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
     const target = targetOf(parts.filter((part) => mayBe(part, 'object') || mayBe(part, 'array')));
     constants[`target${target.id}`] = target;
     const kind = parts.map(scalarKindOf).find((kindOfPart) => kindOfPart !== undefined);
-    const copy = `const copy = target${target.id}.copy(${name}, ${key});
-      if (copy !== ${name}) { ${name} = copy; mayBeSame = false; }`;
-    return kind === undefined ? `{ ${copy} }` : `if (typeof ${name} !== '${kind}') { ${copy} }`;
+    const copy = `${name} = target${target.id}.copy(${name}, ${key});`;
+    return kind === undefined ? copy : `if (typeof ${name} !== '${kind}') ${copy}`;
   }
 
   return (schemas) => {
@@ -162,36 +163,8 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
   };
 }
 
-/** The order in which objects have their declared fields. It is learned from the objects. */
-interface FieldOrder {
-  readonly declared: ReadonlySet<string>;
-  names: readonly string[];
-  lessons: number;
-}
-
-const MAX_LESSONS = 10;
-
-/** Whether all fields of an object are declared. May be false for an object that has them in an order of its own. */
-function hasOnly(value: object, order: FieldOrder): boolean {
-  const { names } = order;
-  let i = 0;
-  for (const name in value) {
-    while (names[i] !== name) if (++i >= names.length) return learnOrder(value, order);
-    i++;
-  }
-  return true;
-}
-
-function learnOrder(value: object, order: FieldOrder): false {
-  const { declared } = order;
-  const known = Object.keys(value).filter((name) => declared.has(name));
-  if (order.lessons++ < MAX_LESSONS) order.names = [...new Set([...known, ...declared])];
-  return false;
-}
-
 const TOOLS = {
   dateToJSON: Date.prototype.toJSON,
-  hasOnly,
   isArray: Array.isArray,
   getPrototypeOf: Object.getPrototypeOf,
   ObjectPrototype: Object.prototype,

@@ -71,30 +71,3 @@ function outputOf(schema: StandardSchema, value: unknown, isJson = false): unkno
     throw new TypeError(`the result does not fit its schema: ${pointer} ${message}`.trimEnd());
   }
 }
-
-/** Returns a filter that drops nothing, and reports once each field that `filter` would drop. */
-export function createReporter(filter: ResultFilter, report: (fields: readonly string[]) => void): ResultFilter {
-  const reported = new Set<string>();
-  return (value, body, status) => {
-    try {
-      const shown: unknown = JSON.parse(JSON.stringify(value) ?? 'null');
-      const fields = listDropped(shown, filter(shown, body, status)).filter((field) => !reported.has(field));
-      for (const field of fields) reported.add(field);
-      if (fields.length > 0) report(fields);
-    } catch {
-      // The result cannot be encoded as JSON, which the code that sends the answer reports.
-    }
-    return value;
-  };
-}
-
-/** Lists the places of the fields that a filter drops from a JSON value, with `*` for the index of a list. */
-function listDropped(value: unknown, copy: unknown, place = ''): string[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const names = Object.entries(value).flatMap(([name, inner]) => {
-    const pointer = `${place}/${Array.isArray(value) ? '*' : name}`;
-    if (typeof copy !== 'object' || copy === null || !Object.hasOwn(copy, name)) return [pointer];
-    return listDropped(inner, (copy as Record<string, unknown>)[name], pointer);
-  });
-  return [...new Set(names)];
-}

@@ -6,6 +6,12 @@ import type { Log } from '../../base/log.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import type { TaskFacts } from '../tasks/task.ts';
 
+/** A hint for the author of an operation, such as `created: its source is not followed`. */
+export interface Note {
+  readonly event: 'method-ignored' | 'operation-unchecked' | 'operation-undocumented' | 'result-unfiltered';
+  readonly reason: string;
+}
+
 export interface GroupLoad {
   readonly group: string;
   /** The name of the file, relative to the folder. */
@@ -23,14 +29,7 @@ export interface GroupLoad {
   readonly wanted?: WantedType | undefined;
   /** The names of the operations; absent unless `GroupsOptions.reportsOperations` is true. */
   readonly operationNames?: readonly string[];
-  /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */
-  readonly hints?: readonly string[];
-  /** Operations that nothing checks, because their source was not found: `created: its source is not followed`. */
-  readonly unchecked?: readonly string[];
-  /** Operations whose results `results: 'declared'` does not limit, because their type is not read. */
-  readonly unfiltered?: readonly string[];
-  /** Operations that the OpenAPI document does not describe whole, each with the reason. Only in development. */
-  readonly undocumented?: readonly string[];
+  readonly notes?: readonly Note[];
   /** How many tools for agents (MCP) the group has; absent for a group without tools. */
   readonly tools?: number;
   readonly hung?: boolean;

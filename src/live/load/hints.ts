@@ -3,50 +3,37 @@
 import { describeError, type Log } from '../../base/log.ts';
 import { type Group, OPERATION_NAME } from '../../groups/operations.ts';
 import { toolsOf } from '../../groups/tools.ts';
-import type { GroupLoad } from './group-load.ts';
+import type { GroupLoad, Note } from './group-load.ts';
 import { findLookAlikes } from './look-alikes.ts';
 
-export function hintsOf(
-  group: Pick<Group, 'name' | 'unexposed' | 'operations'>,
-): Pick<GroupLoad, 'hints' | 'unchecked' | 'unfiltered' | 'tools'> {
-  const hints = methodHints(group);
-  const unchecked = uncheckedOperations(group);
-  const unfiltered = Array.from(group.operations.values()).flatMap(({ name, unfilteredReason: reason }) =>
-    reason === undefined ? [] : [`${name}: ${reason}`],
-  );
-  const tools = toolsOf(group).size;
-  return {
-    ...(hints.length === 0 ? {} : { hints }),
-    ...(unchecked.length === 0 ? {} : { unchecked }),
-    ...(unfiltered.length === 0 ? {} : { unfiltered }),
-    ...(tools === 0 ? {} : { tools }),
+/** @param isDevelopment whether operations are named, and those that the OpenAPI document does not describe whole */
+export function describeGroup(
+  { name: group, unexposed, operations, contract }: Pick<Group, 'name' | 'unexposed' | 'operations' | 'contract'>,
+  isDevelopment: boolean,
+): Pick<GroupLoad, 'operationNames' | 'notes' | 'tools'> {
+  const notes: Note[] = [];
+  const note = (event: Note['event'], name: string, reason: string | undefined): void => {
+    if (reason !== undefined) notes.push({ event, reason: `${name}: ${reason}` });
   };
-}
-
-function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[] {
-  return Array.from(operations.values()).flatMap(({ name, settings, facts }) => {
-    const reason = facts?.isFound === true || settings.unchecked === true ? undefined : facts?.uncheckedReason;
-    return reason === undefined ? [] : [`${name}: ${reason}`];
-  });
-}
-
-/** Returns the operations of a group, and those whose documentation lacks something. */
-export function describeOperations({
-  operations,
-  contract,
-}: Pick<Group, 'operations' | 'contract'>): Pick<GroupLoad, 'operationNames' | 'undocumented'> {
-  const undocumented = Array.from(contract.operations.values()).flatMap(({ name, undocumentedReason, schemaGaps }) =>
-    [undocumentedReason, schemaGaps].flatMap((reason) => (reason === undefined ? [] : [`${name}: ${reason}`])),
-  );
-  return { operationNames: [...operations.keys()], undocumented };
-}
-
-function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
-  return unexposed.flatMap(({ name, reason }) => {
+  for (const { name, reason } of unexposed) {
     const isField = reason === 'it is a field and not a method';
-    const isHint = reason.startsWith('its name is not') || (isField && OPERATION_NAME.test(name));
-    return isHint ? [`${name}: ${reason}; begin it with _ if it is no operation`] : [];
-  });
+    if (reason.startsWith('its name is not') || (isField && OPERATION_NAME.test(name)))
+      note('method-ignored', name, `${reason}; begin it with _ if it is no operation`);
+  }
+  for (const { name, settings, facts, unfilteredReason } of operations.values()) {
+    if (facts?.isFound !== true && settings.unchecked !== true)
+      note('operation-unchecked', name, facts?.uncheckedReason);
+    note('result-unfiltered', name, unfilteredReason);
+    const { undocumentedReason, schemaGaps } = contract.operations.get(name) ?? {};
+    for (const reason of isDevelopment ? [undocumentedReason, schemaGaps] : [])
+      note('operation-undocumented', name, reason);
+  }
+  const tools = toolsOf({ name: group, operations }).size;
+  return {
+    ...(isDevelopment && { operationNames: [...operations.keys()] }),
+    ...(notes.length > 0 && { notes }),
+    ...(tools > 0 && { tools }),
+  };
 }
 
 export interface Hints {
@@ -69,15 +56,14 @@ export function createHints(dir: string, log: Log, needsTools = false): Hints {
       for (const { file, reason } of lookAlikes(dir, log, loads))
         reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       let toolCount = 0;
-      for (const { file, hints = [], unchecked = [], unfiltered = [], undocumented = [], tools = 0 } of loads) {
+      for (const { file, notes = [], tools = 0 } of loads) {
         toolCount += tools;
-        for (const hint of hints) reportOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
-        for (const reason of unchecked)
-          reportOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
-        for (const reason of undocumented)
-          reportOnce(file, `document ${reason}`, () => log.info('operation-undocumented', { file, reason }));
-        for (const reason of unfiltered)
-          reportOnce(file, `result ${reason}`, () => log.warn('result-unfiltered', { file, reason }));
+        for (const { event, reason } of notes) {
+          reportOnce(file, `${event} ${reason}`, () => {
+            if (event === 'operation-undocumented') log.info(event, { file, reason });
+            else log.warn(event, { file, reason });
+          });
+        }
       }
       const reason = 'MCP is on and no operation has a tool: write static operations = { created: { tool: true } }';
       if (needsTools && toolCount === 0) reportOnce('', 'tools', () => log.warn('tools-absent', { reason }));

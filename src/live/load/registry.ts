@@ -14,7 +14,7 @@ import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
 import type { GroupLoad } from './group-load.ts';
-import { describeOperations, hintsOf } from './hints.ts';
+import { describeGroup } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
 import { parseFileName, refuseTwin } from './naming.ts';
@@ -85,7 +85,7 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
 
 export interface GroupsOptions
   extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
-    Pick<ContractOptions, 'onMismatch' | 'onUndeclared'>,
+    Pick<ContractOptions, 'onMismatch'>,
     Pick<FileLoaderOptions, 'madeTypes'> {
   readonly dir: string;
   readonly log: Log;
@@ -113,7 +113,6 @@ export function createGroups({
   onFile,
   onService,
   onMismatch,
-  onUndeclared,
   reportsOperations = false,
   madeTypes,
 }: GroupsOptions): Groups {
@@ -183,14 +182,13 @@ export function createGroups({
       if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-      const options = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch, onUndeclared };
+      const options = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch };
       const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, options);
       checkTools(created, toolOwners, path);
       return applyRules(created, serviceState, path);
     });
     if (loaded === undefined) return { load };
-    const names = reportsOperations ? describeOperations(loaded) : {};
-    return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
+    return { load: { ...load, ...describeGroup(loaded, reportsOperations) }, loaded };
   }
 
   function publish(group: Group): Group {

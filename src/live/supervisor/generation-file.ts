@@ -34,6 +34,8 @@ export interface GenerationRecord {
 export interface DevRecord {
   readonly folder: string;
   readonly envFile: string;
+  /** The fingerprints of the files of variables at the start. */
+  readonly fingerprints: readonly string[];
 }
 
 /** One failure to load. `at` is the place of the mistake, `file:line`, when the place is known. */

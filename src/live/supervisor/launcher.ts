@@ -5,13 +5,11 @@ import { isAlive } from '../../base/system.ts';
 /** Milliseconds between two checks. */
 const CHECK_INTERVAL = 500;
 
-/** Noted at the start of the process: `gatefold dev` can start the service again after its parent has ended. */
-const parent = process.ppid;
-
 /** Calls `onExit` once, when the process that has started this one has ended. Does not keep this process alive. */
 export function watchLauncher(onExit: (pid: number) => void, env = process.env): void {
   // npm, pnpm and yarn set one of these two variables for every script.
   if (env.npm_lifecycle_event === undefined && env.npm_command === undefined) return;
+  const parent = process.ppid;
   const timer = setInterval(() => {
     // On Windows, this process keeps the id of an ended parent.
     if (process.ppid === parent && isAlive(parent)) return;

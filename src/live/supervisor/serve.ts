@@ -22,8 +22,7 @@ import { packagePath } from '../../own-files.ts';
 import { createFolderWatch } from '../folder/watch.ts';
 import { createHints } from '../load/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../load/naming.ts';
-import type { Dev } from './env-watch.ts';
-import { createGenerationFile } from './generation-file.ts';
+import { createGenerationFile, type DevRecord } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
@@ -56,7 +55,7 @@ export interface ServeOptions {
   /** Whether a start whose groups do not load, as READY demands, ends with an error. */
   readonly exitsIfNotReady?: boolean;
   /** Only in `gatefold dev`. */
-  readonly dev?: Dev | undefined;
+  readonly dev?: DevRecord | undefined;
   /** Where a debugger finds the worker that serves. */
   readonly inspect?: InspectorAddress | undefined;
 }
@@ -70,21 +69,13 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
   const generationFile = createGenerationFile({
-    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: dev?.record, log },
+    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev, log },
   });
   const mark = createServiceMark(dataDir, log);
   let supervisor: Supervisor | undefined;
   let isServing = false;
   /** The time of the first signal to stop. */
   let stoppingSince: number | undefined;
-  /** Whether this process starts the service again after it has stopped. */
-  let restarts = false;
-  const stopWatching = dev?.watch(async () => {
-    await supervisor?.endPause();
-    if (isStopping()) return;
-    restarts = true;
-    stop('SIGTERM');
-  });
 
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
@@ -200,11 +191,6 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   function stop(signal: NodeJS.Signals): void {
     if (stoppingSince !== undefined) {
-      // The service stops for a restart, which the signal now prevents.
-      if (restarts) {
-        restarts = false;
-        return;
-      }
       // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its process group.
       if (performance.now() - stoppingSince < REDELIVERY_TIME) return;
       supervisor?.kill();
@@ -224,15 +210,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       })
       .finally(() => {
         flush();
-        if (restarts) void dev?.restart();
-        else process.exit();
+        process.exit();
       });
   }
 
   async function stopParts(): Promise<void> {
-    await supervisor?.stop(restarts ? RESTART_DRAIN_TIME : undefined);
-    stopWatching?.();
-    if (restarts) opsServer?.close();
+    await supervisor?.stop();
     store?.close();
     generationFile.stop();
     await output?.drained();
@@ -266,8 +249,6 @@ function logDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
  * after this time forces the stop.
  */
 const REDELIVERY_TIME = 25;
-/** Milliseconds for the open requests when a file of variables has changed in `gatefold dev`. */
-const RESTART_DRAIN_TIME = 2000;
 /**
  * Milliseconds for which the workers still accept connections after a signal to stop. In this time, the supervisor
  * closes its copy of the listening socket. A last copy here would let the kernel complete connections that nobody

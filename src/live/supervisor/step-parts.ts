@@ -72,11 +72,6 @@ export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, w
   for (const worker of workers) worker.send({ kind: 'secure', state });
 }
 
-/** A worker closes its inspector after the pause at a breakpoint. So an edit waits for the end of a pause. */
-export async function closeInspectors(workers: readonly WorkerHandle[]): Promise<void> {
-  await Promise.all(workers.map((worker) => (worker.isInspected ? worker.inspect() : undefined)));
-}
-
 /**
  * Lets loaded workers serve, and ends those that cannot.
  *
@@ -90,7 +85,8 @@ export async function listen(
 ): Promise<string | undefined> {
   const { port, inspect, log, pool } = service;
   sendSecureState(service, workers);
-  await closeInspectors(leaving);
+  // A worker closes its inspector after the pause at a breakpoint. So an edit waits for the end of a pause.
+  await Promise.all(leaving.map((worker) => (worker.isInspected ? worker.inspect() : undefined)));
   if (service.stopping.aborted) return undefined;
   const outcomes = await Promise.all(workers.map((worker) => worker.listen(port.socket)));
   for (const worker of workers) if (worker.state === 'loaded') worker.quit();
@@ -109,8 +105,8 @@ export function quitAll(workers: readonly WorkerHandle[]): void {
 }
 
 /** Drains every worker, and ends what the service holds. */
-export async function endAll(service: Service, drainTimeout: number, acceptFor: number): Promise<void> {
-  const { watch, loader, port, pool, log, tasks } = service;
+export async function endAll(service: Service, acceptFor: number): Promise<void> {
+  const { watch, loader, port, pool, log, tasks, drainTimeout } = service;
   watch.stop();
   loader.abort();
   // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. A

@@ -16,7 +16,7 @@ import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
 import { ServingTasks, type ServingTasksOptions } from './serving-tasks.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
-import { closeInspectors, endAll, type Service, type StepResult, sendSecureState } from './step-parts.ts';
+import { endAll, type Service, type StepResult, sendSecureState } from './step-parts.ts';
 import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents } from './workers/worker-events.ts';
@@ -103,11 +103,6 @@ export class Supervisor {
     this.#requestGeneration('signal');
   }
 
-  /** Resolves when no breakpoint stops a worker. The inspectors are closed then. */
-  async endPause(): Promise<void> {
-    await closeInspectors(this.#service.pool.serving());
-  }
-
   /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
   sendSecureState(): void {
     sendSecureState(this.#service, this.#service.pool.all());
@@ -118,10 +113,10 @@ export class Supervisor {
   }
 
   /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
-  stop(drainTimeout = this.#service.drainTimeout): Promise<void> {
+  stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#nextStepTimer);
-    return endAll(this.#service, drainTimeout, this.#options.acceptFor);
+    return endAll(this.#service, this.#options.acceptFor);
   }
 
   kill(): void {

@@ -10,7 +10,7 @@ import { createDocs } from '../../documents/docs-endpoints.ts';
 import { readServiceInfo } from '../../documents/service-info.ts';
 import type { LoadedService } from '../../groups/service-file.ts';
 import { readDocsPage } from '../../own-files.ts';
-import type { RequestObserver } from '../../request/answer/response.ts';
+import type { RequestObserver } from '../../request/answer/report.ts';
 import { type App, type AppParts, createApp } from '../../request/app.ts';
 import type { Transport } from '../../request/server.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
@@ -70,10 +70,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
     ...{ dir: controllersDir, log, admit: admissions?.request, onImporting, onFile },
     reportsOperations: development,
     loadTimeout: settings.loadTimeout,
-    ...(development && {
-      onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch),
-      onUndeclared: (undeclared) => log.warn('result-fields-undeclared', undeclared),
-    }),
+    ...(development && { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) }),
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
       app.useService(service === undefined ? state : { kind: 'loaded', service });

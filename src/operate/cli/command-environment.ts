@@ -8,7 +8,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { readSettings, settingsOf } from '../../base/config.ts';
-import { DEV, withEnvFiles } from '../../base/env-files.ts';
+import { DEV, envFilePaths, withEnvFiles } from '../../base/env-files.ts';
+import { fingerprint } from '../../base/fingerprint.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isAlive } from '../../base/system.ts';
 import type { GenerationRecord } from '../../live/supervisor/generation-file.ts';
@@ -32,6 +33,11 @@ export function commandEnvironment(
   const servers = [...new Set(dataDirs)].flatMap((dataDir) => readServer(dataDir) ?? []);
   const running = servers.filter(({ isRunning }) => isRunning);
   const changesKeys = reads === undefined || reads.includes('store');
+  const hasChanged = running.some(
+    ({ dev }) =>
+      dev?.folder === cwd && dev.fingerprints.join() !== envFilePaths(dev.envFile, cwd).map(fingerprint).join(),
+  );
+  if (changesKeys && hasChanged) throw new Error('.env has changed since gatefold dev began: start gatefold dev again');
   // `serve` leaves no record in a data folder that is missing. So a record in another data folder is not the last one.
   const isLastKnown = dataDirs[0] === dataDirs[1] || !changesKeys;
   const besides = running.length > 0 || !isLastKnown ? running : servers;

@@ -183,8 +183,9 @@ function checkControllers({ settings, inspection }: Installation, report: Report
 }
 
 /** Reports operations whose data is not checked, or whose result is not documented, one line a reason. */
-function reportUnchecked({ operations, path, unfiltered = [] }: LoadedGroup, report: Report): void {
-  for (const reason of unfiltered) report('warning', `results: 'declared' does not limit ${reason}`, path);
+function reportUnchecked({ operations, path, notes = [] }: LoadedGroup, report: Report): void {
+  for (const { event, reason } of notes)
+    if (event === 'result-unfiltered') report('warning', `results: 'declared' does not limit ${reason}`, path);
   const namesByReason = new Map<string, string[]>();
   const note = (reason: string | undefined, name: string, write: (reason: string) => string) => {
     if (reason !== undefined) namesByReason.set(write(reason), [...(namesByReason.get(write(reason)) ?? []), name]);

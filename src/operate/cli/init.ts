@@ -9,14 +9,18 @@ import { listControllers } from '../../live/load/naming.ts';
 import { typescriptSupport } from '../../live/load/typescript.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
-import { readJson, withSlashes } from './deploy/project.ts';
+import { BUILD_SCRIPT, readJson, withSlashes } from './deploy/project.ts';
 import { quote } from './deploy/ssh.ts';
 
 export const command: Command = {
   name: 'init',
   usage: '[FOLDER]',
   about: 'Make a project: a package.json, a typed controller, its test; existing files are kept',
-  flags: { docker: 'Also make a Dockerfile', systemd: 'Also make a systemd unit for /opt/NAME' },
+  flags: {
+    web: 'Also make a front end in web/: a page with a typed client, built by Vite, served from the same origin',
+    docker: 'Also make a Dockerfile',
+    systemd: 'Also make a systemd unit for /opt/NAME',
+  },
   operands: ['[FOLDER]'],
   run,
 };
@@ -34,25 +38,46 @@ const EXAMPLE = 'examples/smallest';
 const COPIED_FILES = ['tsconfig.json', '.vscode/launch.json', 'AGENTS.md'];
 /** Files for a project without controllers. Other projects do not get these files, because they would be served. */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
+const WEB_FILES = ['index.html', 'tsconfig.json', 'vite.config.ts', 'src/style.css'].map((path) => `web/${path}`);
+const WEB_MAIN = 'web/src/main.ts';
+/** For a project whose controllers this command does not know. */
+const BARE_MAIN = `// Name your controllers: { order: typeof OrderController }, with an \`import type\` of each.
+import { createClient } from 'gatefold/client';
+
+export const api = createClient<object>('');
+`;
+const VITE = '^8.3.8';
+const WEB_SCRIPTS = {
+  start: 'gatefold serve --public-dir web/dist --public-fallback index.html',
+  typecheck: 'tsc --noEmit && tsc --noEmit -p web',
+  'dev:web': 'vite web',
+  [BUILD_SCRIPT]: 'vite build web',
+};
 
 async function run({ operands: [operand = '.'], switches, io }: CommandCall): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
   const name = nameOf(folder);
   const specifier = ownSpecifier(folder);
-  const manifest = manifestOf(name, specifier);
+  const hasWeb = switches.has('web');
+  const manifest = manifestOf(name, specifier, hasWeb);
   // `docker build` reads only the folder of the project. So a gatefold from another folder is packed into the project.
   const sourceToPack =
     switches.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
-  const copiedFiles = [...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)];
+  const isNew = !hasControllers(folder);
+  const copiedFiles = [...COPIED_FILES, ...(isNew ? STARTER_FILES : []), ...(hasWeb ? WEB_FILES : [])];
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
-    ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
+    [
+      '.gitignore',
+      `node_modules/\n${hasWeb ? 'web/dist/\n' : ''}# Credentials, session keys and certificates.\ndata/\ntls/\n`,
+    ],
     ...copiedFiles.map((path): [string, string] => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
-    ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
-    ...(switches.has('docker') ? dockerFiles(sourceToPack !== undefined) : []),
+    ...(hasWeb ? [[WEB_MAIN, isNew ? readPackageFile(`${EXAMPLE}/${WEB_MAIN}`) : BARE_MAIN] as [string, string]] : []),
+    ['README.md', readmeOf(name, hasWeb)],
+    ...(switches.has('docker') ? dockerFiles(sourceToPack !== undefined, hasWeb) : []),
     ...(switches.has('systemd')
       ? ([
-          [`${name}.service`, unitOf(name)],
+          [`${name}.service`, unitOf(name, hasWeb)],
           [`${name}.socket`, readPackageFile('deploy/gatefold.socket').replaceAll('gatefold.s', `${name}.s`)],
         ] as [string, string][])
       : []),
@@ -66,6 +91,7 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quote).join(' ')}`]),
     sourceToPack === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quote(sourceToPack)})`,
     'npm run dev',
+    ...(hasWeb ? ['npm run dev:web    # in a second terminal'] : []),
   ];
   const lines = [
     ...madeFiles.map((path) => `Made ${join(operand, path)}`),
@@ -87,9 +113,13 @@ function nameOf(folder: string): string {
   return name === '' ? 'api' : name;
 }
 
-function manifestOf(name: string, specifier: string): Manifest {
+function manifestOf(name: string, specifier: string, hasWeb: boolean): Manifest {
   const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = specifier;
+  if (hasWeb) {
+    Object.assign(manifest.scripts, WEB_SCRIPTS);
+    manifest.devDependencies.vite = VITE;
+  }
   if (typescriptSupport() !== 'node') {
     // This Node does not run TypeScript by itself, so the project gets tsx.
     const { devDependencies } = JSON.parse(readPackageFile('package.json')) as Manifest;
@@ -169,7 +199,16 @@ function readPackageFile(path: string): string {
   return readFileSync(join(packagePath(), path), 'utf8');
 }
 
-const dockerFiles = (isPacked: boolean): [path: string, text: string][] => [
+function readmeOf(name: string, hasWeb: boolean): string {
+  const text = readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`);
+  if (!hasWeb) return text;
+  return `${text}
+The page is in \`web/\`: \`npm run dev:web\` beside \`npm run dev\` shows it at http://localhost:5173, and passes \`/api\` on.
+\`npm run build:web && npm start\` serves both at http://localhost:3000. \`gatefold deploy\` builds the page first.
+`;
+}
+
+const dockerFiles = (isPacked: boolean, hasWeb: boolean): [path: string, text: string][] => [
   [
     'Dockerfile',
     `FROM node:24-bookworm-slim
@@ -181,7 +220,7 @@ COPY . .
 # The tables of credentials are mounted at /app/data. They are never part of an image.
 RUN mkdir -p data && chown 1000:1000 data
 ENV NODE_ENV=production
-USER 1000:1000
+${hasWeb ? '# The page, which `npm run build:web` makes before the image is built.\nENV PUBLIC_DIR=web/dist PUBLIC_FALLBACK=index.html\n' : ''}USER 1000:1000
 EXPOSE 3000
 # Node is process 1. It drains on SIGTERM. For controllers that start programs, run the image with --init.
 CMD ["node_modules/.bin/gatefold", "serve"]
@@ -191,8 +230,10 @@ CMD ["node_modules/.bin/gatefold", "serve"]
 ];
 
 /** Adapts deploy/gatefold.service, the systemd unit of a checkout, to a project in /opt. */
-function unitOf(name: string): string {
+function unitOf(name: string, hasWeb: boolean): string {
+  const page = 'Environment=PUBLIC_DIR=/opt/gatefold/web/dist PUBLIC_FALLBACK=index.html';
   return readPackageFile('deploy/gatefold.service')
+    .replace(/^Environment=READY=all$/m, (line) => (hasWeb ? `${line}\n${page}` : line))
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)
     .replaceAll('/opt/gatefold', `/opt/${name}`)
     .replaceAll('/var/lib/gatefold', `/var/lib/${name}`)

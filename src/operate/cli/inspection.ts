@@ -2,7 +2,7 @@
 // harm the command. After such a controller, another child process loads the folder without its file.
 import { fork, type StdioOptions } from 'node:child_process';
 import { describeFailure } from '../../base/failure.ts';
-import { cpuTimeOf, LoadClock } from '../../base/load-clock.ts';
+import { CLOCK_FACTOR } from '../../base/load-clock.ts';
 import type { Settings } from '../../base/settings.ts';
 import type { ContractOutline } from '../../contract/outline.ts';
 import type { Declarations } from '../../documents/declarations.ts';
@@ -118,13 +118,12 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     let loadingFile: string | undefined;
     let result: Inspection | undefined;
     let isHung = false;
-    let clock: LoadClock | undefined;
     let timer = setTimeout(killHung, BOOT_TIMEOUT);
     for (const signal of SIGNALS) process.once(signal, killBoth);
     child.on('message', (message: InspectionMessage) => {
       clearTimeout(timer);
-      clock = new LoadClock(job.loadTimeout, () => cpuTimeOf(child.pid));
-      timer = setTimeout(killIfHung, 2 * job.loadTimeout);
+      // The child process gives up an import that is out of time, unless its event loop does not turn.
+      timer = setTimeout(killHung, (CLOCK_FACTOR + 1) * job.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
       else if (message.kind === 'loading') loadingFile = message.file;
       else if (message.kind === 'loaded') loadingFile = undefined;
@@ -150,12 +149,6 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);
-    }
-
-    /** The child process gives up an import that is out of time, unless its event loop does not turn. */
-    function killIfHung(): void {
-      if (clock?.check() !== undefined) return killHung();
-      timer = setTimeout(killIfHung, job.loadTimeout / 10);
     }
 
     function killHung(): void {

@@ -11,7 +11,7 @@ import { cureOf, readPackageType, whyCommonJs } from '../../live/load/package-ty
 import { typescriptSupport } from '../../live/load/typescript.ts';
 import { routeTable } from '../../request/routes.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
-import { findShadowed, listRoutes } from './routes.ts';
+import { listRoutes } from './routes.ts';
 
 export const command: Command = {
   name: 'new',
@@ -38,11 +38,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: fileName, path, ok: true, operations };
-  const rows = routeTable(docs, basePath, mcp);
-  const shadowLines = findShadowed([controller], rows).map(
-    ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
-  );
-  const groupRoutes = listRoutes([controller], rows)
+  const groupRoutes = listRoutes([controller], routeTable(docs, basePath, mcp))
     .filter(({ kind }) => kind === 'group')
     .map(({ methods, path: url, operation }) => ({ methods, path: url, operation }));
   const lines = groupRoutes.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
@@ -57,7 +53,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${cureOf(packageType)}.`);
   return {
     json: { group, file: path, routes: groupRoutes },
-    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowLines, ...hints].join('\n'),
+    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...hints].join('\n'),
   };
 }
 

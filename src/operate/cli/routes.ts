@@ -94,26 +94,6 @@ export function listRoutes(groups: readonly LoadedGroup[], routes = routeTable('
   return [...explicitRoutes, ...groupRoutes];
 }
 
-export interface ShadowedRequest {
-  readonly verb: string;
-  readonly path: string;
-  readonly operation: string;
-  readonly takenBy: Route;
-}
-
-export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable('on')): ShadowedRequest[] {
-  const router = createRouter(routes);
-  const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
-  return addresses.flatMap(({ operation: { name }, methods, path }) =>
-    (methods === 'any' ? VERBS : methods).flatMap((verb): ShadowedRequest[] => {
-      const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
-      return takenBy === undefined || takenBy.target === GROUPS_TARGET
-        ? []
-        : [{ verb, path, operation: name, takenBy }];
-    }),
-  );
-}
-
 function prefixOf(routes: readonly Route[]): string {
   const { path } = routes.find(({ path }) => path.endsWith('{params}')) as Route;
   return path.slice(0, path.lastIndexOf('{'));

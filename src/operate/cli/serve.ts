@@ -32,8 +32,8 @@ const DEV_HELP = [
   'Usage: gatefold dev [--SETTING VALUE]…',
   '',
   'Serve the controllers folder for development: one worker unless WORKERS or --workers says otherwise, and a 500',
-  'answer contains its cause. Variables that are not set come from .env.local, then from .env; a change of these files',
-  'starts the service again. --inspect[=PORT] opens one port for a debugger, which stays the same over edits.',
+  'answer contains its cause. Variables that are not set come from .env.local, then from .env.',
+  '--inspect[=PORT] opens one port for a debugger, which stays the same over edits.',
   'Each flag is also an environment variable; the flag wins.',
 ];
 

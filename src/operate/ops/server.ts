@@ -33,8 +33,6 @@ export interface OperationsServer {
   addReport(pid: number, report: unknown): void;
   /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
   setStopping(): void;
-  /** Closes the port, because this process opens it again. */
-  close(): void;
 }
 
 export interface OperationsServerOptions {
@@ -64,7 +62,6 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
   const facts = supervisorFacts(workers, droppedLines);
   const renderMetrics = () => renderFamilies(collectFamilies(watch.status(), facts));
   let requestCount = 0;
-  let close = () => {};
 
   const answersByPath = new Map<string, () => Answer>([
     ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
@@ -127,13 +124,8 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
       server.on('error', (error) => log.error('operations-port-failed', describeError(error)));
       // The open port does not keep the process running.
       server.unref();
-      close = () => {
-        server.close();
-        server.closeAllConnections();
-      };
       log.info('operations-port-opened', { host, port: (server.address() as AddressInfo).port });
     },
-    close: () => close(),
     addReport: watch.addReport,
     setStopping: watch.setStopping,
   };

@@ -23,10 +23,12 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
     // While requests wait for earlier answers, the server does not read the connection. If Node then reports that the
     // next request is late, this is not the client's fault.
     if (refusedSockets.has(socket) || (isLate && waitingCount > 0)) return;
-    // If a streamed answer has begun while the body of its request is still coming, no error can be sent. A late body
-    // gets more time, because the answer can depend on the rest of the body. After bad bytes, that rest cannot come.
-    if (exchange?.answer.isStreaming && lastResponse === exchange.response && !exchange.request.complete) {
-      if (!isLate) socket.destroy();
+    // If a streamed answer has begun while the body of its request is still coming, no error can be sent. Such a body
+    // is late only where the operation has a `bodyTimeout`.
+    const isStreaming = exchange?.answer.isStreaming && !exchange.answer.isComplete;
+    if (isStreaming && lastResponse === exchange.response && !exchange.request.complete) {
+      if (isLate) respond.fail(exchange, refusal('REQUEST_TIMEOUT'));
+      else socket.destroy();
       return;
     }
     refusedSockets.add(socket);

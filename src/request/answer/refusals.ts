@@ -78,6 +78,15 @@ function causeFacts({ status, cause }: HttpError): object {
   return status >= 500 ? facts : { error: facts.error };
 }
 
+/** Logs why an answer that streams is broken off. */
+export function logBrokenStream(log: Log, exchange: Exchange, error: unknown): void {
+  const facts = { ...requestFacts(exchange), ...describeError(error) };
+  // A stream that is made from the request's body fails with the refusal of that body, such as 413. STORE_AWAY is no
+  // failure of the stream: the event `store-too-old` reports the cause.
+  if (isHttpError(error) && (error.status < 500 || error.code === 'STORE_AWAY')) log.info('stream-ended-early', facts);
+  else log.error('stream-failed', facts);
+}
+
 export function requestFacts(exchange: Exchange) {
   return { ...idsOf(exchange), page: servingPage(exchange), operation: exchange.operation };
 }

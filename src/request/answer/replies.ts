@@ -1,9 +1,9 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
-
+import type { Readable } from 'node:stream';
 import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
-import { isHttpError, refusal } from '../../base/errors.ts';
+import { refusal } from '../../base/errors.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
 import type { FileContent } from '../../base/files/open-file.ts';
 import { describeError, type Log } from '../../base/log.ts';
@@ -18,7 +18,7 @@ import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Range, readRange } from './range.ts';
-import { requestFacts } from './refusals.ts';
+import { logBrokenStream, requestFacts } from './refusals.ts';
 import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
@@ -41,12 +41,14 @@ export interface Replies {
   answer(exchange: Exchange, value: object): void;
   /** Sends a file that no operation has returned. */
   file(exchange: Exchange, answer: Answer): void;
+  /** Ends what the handler of a mount writes when its key is lost, and aborts `signal` of a socket for a drain. */
+  watchHandedOver(exchange: Exchange): void;
   /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
 
 export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts): Replies {
-  /** One function for each open event stream. */
+  /** One function for each open event stream and socket. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
 
@@ -91,23 +93,22 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const headers = [...answer.headers];
     const isWhole = status !== 200 || exchange.verb !== 'GET' || exchange.answer.capture !== undefined;
     let range: Range | undefined;
-    if (!isWhole) {
-      headers.push('Accept-Ranges', 'bytes');
-      const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
-      try {
+    let part: Buffer | Readable;
+    try {
+      if (!isWhole) {
+        headers.push('Accept-Ranges', 'bytes');
+        const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
         range = readRange(asked, ifRange, size, { etag, lastModified });
-      } catch (error) {
-        content.close();
-        return fail(exchange, error);
       }
+      part = content.part(range?.start ?? 0, range?.end ?? size);
+    } catch (error) {
+      return fail(exchange, error);
     }
-    const { start, end } = range ?? { start: 0, end: size };
-    if (range !== undefined) headers.push('Content-Range', `bytes ${start}-${end - 1}/${size}`);
-    const part = content.part(start, end);
+    if (range !== undefined) headers.push('Content-Range', `bytes ${range.start}-${range.end - 1}/${size}`);
     const body: LiveBody | WholeBody =
       part instanceof Uint8Array
         ? { kind: 'whole', content: part }
-        : { kind: 'stream', source: part, length: end - start };
+        : { kind: 'stream', source: part, length: range === undefined ? size : range.end - range.start };
     sendBody(exchange, { ...answer, status: range === undefined ? status : 206, headers }, body);
   }
 
@@ -169,14 +170,17 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       stream.end();
       exchange.abort(reason);
     };
-    const endForDrain = () => end(new Error('the worker is draining'));
-    endFunctions.add(endForDrain);
-    exchange.response.once('close', () => endFunctions.delete(endForDrain));
     watchStream(exchange, (refusal) => {
       log.info('stream-ended-early', { ...requestFacts(exchange), ...describeError(refusal) });
       end(credentialLost());
     });
-    if (isDraining) endForDrain();
+    onDrain(exchange, () => end(draining()));
+  }
+
+  function onDrain(exchange: Exchange, end: () => void): void {
+    endFunctions.add(end);
+    exchange.response.once('close', () => endFunctions.delete(end));
+    if (isDraining) end();
   }
 
   function streamListener(
@@ -200,12 +204,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       clientLeft: (bytes) => complete(exchange, status, bytes),
       fail(error, bytes, hasBegun) {
         if (!hasBegun) return fail(exchange, error);
-        const facts = { ...requestFacts(exchange), ...describeError(error) };
-        // A stream that is made from the request's body fails with the refusal of that body, such as 413.
-        // STORE_AWAY is no failure of the stream: the event `store-too-old` reports the cause.
-        if (isHttpError(error) && (error.status < 500 || error.code === 'STORE_AWAY'))
-          log.info('stream-ended-early', facts);
-        else log.error('stream-failed', facts);
+        logBrokenStream(log, exchange, error);
         complete(exchange, status, bytes);
         resetConnection(exchange);
       },
@@ -222,12 +221,19 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         fail(exchange, error);
       }
     },
+    watchHandedOver(exchange) {
+      watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
+      // The handler has only just written the head, so it listens to the signal later.
+      if (exchange.opensSocket) onDrain(exchange, () => void setImmediate(() => exchange.abort(draining())));
+    },
     drain() {
       isDraining = true;
       for (const end of endFunctions) end();
     },
   };
 }
+
+const draining = () => new Error('the worker is draining');
 
 function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
@@ -265,7 +271,7 @@ function addMissing(headers: string[], defaults: readonly string[]): void {
 export function discardResult(value: unknown): void {
   try {
     const content = isReply(value) ? value.body : value;
-    if (isFileBody(content)) return content.content.close();
+    if (isFileBody(content)) return;
     if (typeof content !== 'object' || content === null || isJson(content)) return;
     if ('then' in content) Promise.resolve(content).catch(() => {});
     else cancelBody(convertResult(content, 200).body);
@@ -276,8 +282,7 @@ export function discardResult(value: unknown): void {
 
 /** Cancels the source of a body that is not sent, because the source may hold a file or a database connection. */
 function cancelBody(body: AnswerBody): void {
-  if (body.kind === 'file') body.content.close();
-  else if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
+  if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
   else if (body.kind === 'stream') {
     const { source } = body;
     if ('getReader' in source) source.cancel().catch(() => {});

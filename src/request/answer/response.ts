@@ -1,6 +1,6 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
 // answer has been passed to Node. replies.ts prepares results that are not plain objects.
-import { performance } from 'node:perf_hooks';
+import { Reply } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -8,25 +8,16 @@ import type { ServiceDefinition } from '../../callers/access/definition.ts';
 import type { WatchStream } from '../../callers/access/open-streams.ts';
 import type { AccessLog } from '../access-log.ts';
 import { hasWaitingRequests } from '../connections/pipelining.ts';
-import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
-import { endEvent, routeOf } from '../request-event.ts';
 import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import { type Compress, createCompression } from './compression.ts';
 import { endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
+import { createReport, type Report, type RequestObserver } from './report.ts';
 import { type Answer, NEVER_A_BODY } from './result.ts';
-
-export interface RequestObserver {
-  /**
-   * @param status the status of the answer that was sent; 499 when the client has left
-   * @param duration milliseconds since the head of the request
-   * @param route the template of the path, such as `/api/order/{id}`; undefined when no operation was found
-   */
-  answered(exchange: Exchange, status: number, bytes: number, duration: number, route: string | undefined): void;
-}
 
 export interface ResponderOptions {
   readonly log: Log;
@@ -36,6 +27,7 @@ export interface ResponderOptions {
   /** Whether the body of a 5xx has the cause of the error. */
   readonly showsCauses: boolean;
   readonly isSecure: boolean;
+  readonly compresses: boolean;
   readonly observer?: RequestObserver | undefined;
   readonly basePath: string;
   /** Called once for each exchange, when its whole answer has been passed to Node. */
@@ -64,6 +56,9 @@ export class Responder {
   readonly #options: ResponderOptions;
   readonly #refusals: Refusals;
   readonly #replies: Replies;
+  readonly #report: Report;
+  /** Undefined unless COMPRESSION is on. */
+  readonly #compress: Compress | undefined;
   #headerSets = createHeaderSets(undefined);
   #ownCorsSet = createOwnCorsSet();
   #preflightStatus: 200 | 204 = 200;
@@ -73,17 +68,24 @@ export class Responder {
     const { log, showsCauses, watchStream, contexts } = options;
     this.#options = options;
     this.#refusals = createRefusals({ log, showsCauses });
+    this.#report = createReport(options);
+    this.#compress = options.compresses
+      ? createCompression((exchange, error) => this.fail(exchange, error))
+      : undefined;
     this.#replies = createReplies({
       log,
       fail: (exchange, error) => this.fail(exchange, error),
       send: (exchange, status, headers, body) => {
         if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, headers, body);
-        this.#writeHead(exchange, status, headers, false);
-        this.#end(exchange, body);
-        this.#complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+        const lines = this.#allLines(exchange, status, headers);
+        if (this.#compress === undefined) return this.#sendWhole(exchange, status, lines, body);
+        this.#compress(exchange, lines, body, (content, extra) => {
+          if (content !== body) lines[lines.indexOf('Content-Length') + 1] = String(content.length);
+          this.#sendWhole(exchange, status, [...lines, ...extra], content);
+        });
       },
       sendHead: (exchange, status, headers, endsConnection) => {
-        this.#writeHead(exchange, status, headers, endsConnection);
+        this.#writeLines(exchange, status, this.#allLines(exchange, status, headers), endsConnection);
         this.#beginStreaming(exchange);
       },
       complete: (exchange, status, bytes) => this.complete(exchange, status, bytes),
@@ -103,6 +105,9 @@ export class Responder {
       !isJson(value)
     )
       return this.#replies.answer(exchange, value);
+    // A Reply without a value has no body, and `true` has the success message.
+    const { status, ownHeaders } = exchange.answer;
+    if (ownHeaders !== undefined) return this.#replies.answer(exchange, new Reply(status, value ?? true));
     let body: string;
     try {
       body = encodeResult(value);
@@ -110,7 +115,12 @@ export class Responder {
       return this.fail(exchange, error);
     }
     const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
-    this.#sendText(exchange, exchange.answer.status, body, this.#resultLines(exchange), NO_HEADERS, endsConnection);
+    const lines = this.#headerSetOf(exchange).json;
+    if (this.#compress === undefined || exchange.answer.capture !== undefined)
+      return this.#sendText(exchange, status, body, lines, NO_HEADERS, endsConnection);
+    this.#compress(exchange, lines, body, (content, extra) =>
+      this.#sendText(exchange, status, content, lines, extra, endsConnection),
+    );
   }
 
   /** Sends a body that no cache may store, because it can contain a secret. */
@@ -184,13 +194,13 @@ export class Responder {
     return [...this.#headerSetOf(exchange).addTo([]), 'X-Request-Id', exchange.requestId];
   }
 
-  /** Sends the head of such an answer by `writeHead`, the method of Node's response. */
+  /** Sends the head of such an answer by `writeHead`. A handler on a socket sends its head itself. */
   handOverHead(exchange: Exchange, writeHead: () => void): void {
     if (this.#isDraining && !hasWaitingRequests(exchange)) exchange.response.shouldKeepAlive = false;
     writeHead();
     if (exchange.answer.isComplete || exchange.answer.isStreaming) return;
     this.#beginStreaming(exchange);
-    this.#options.watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
+    this.#replies.watchHandedOver(exchange);
   }
 
   complete(exchange: Exchange, status: number, bytes: number): void {
@@ -229,7 +239,7 @@ export class Responder {
   #sendText(
     exchange: Exchange,
     status: number,
-    body: string,
+    body: string | Uint8Array,
     usual: string[],
     extra: readonly string[] = NO_HEADERS,
     endsConnection = false,
@@ -245,15 +255,6 @@ export class Responder {
     this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
 
-  /** Returns the header lines of a JSON result, which end in LAST_LINES. */
-  #resultLines(exchange: Exchange): string[] {
-    const set = this.#headerSetOf(exchange);
-    const { ownHeaders } = exchange.answer;
-    if (ownHeaders === undefined) return set.json;
-    const lines = ownHeaders.addTo(['Content-Type', ownHeaders.contentType ?? JSON_TYPE], true);
-    return [...set.addTo(lines), ...LAST_LINES];
-  }
-
   #headerSetOf(exchange: Exchange): HeaderSet {
     return exchange.answer.ownsCors ? this.#ownCorsSet : this.#headerSets(exchange.head.origin, exchange.request);
   }
@@ -262,10 +263,16 @@ export class Responder {
     endAnswer(exchange, body, this.#options.isSecure);
   }
 
-  /** @param headers the header lines of the operation; this function adds those of the server */
-  #writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
+  #sendWhole(exchange: Exchange, status: number, lines: readonly string[], body: string | Uint8Array): void {
+    this.#writeLines(exchange, status, lines, false);
+    this.#end(exchange, body);
+    this.#complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+  }
+
+  /** Adds the header lines of the server to those of an operation, all but the request id. */
+  #allLines(exchange: Exchange, status: number, headers: readonly string[]): string[] {
     const lines = exchange.answer.ownHeaders?.addTo(headers, !NEVER_A_BODY.has(status)) ?? headers;
-    this.#writeLines(exchange, status, this.#headerSetOf(exchange).addTo(lines), endsConnection);
+    return this.#headerSetOf(exchange).addTo(lines);
   }
 
   /** @param lines all header lines but the request id */
@@ -282,43 +289,13 @@ export class Responder {
     exchange.answer.capture?.({ status, headers, body });
   }
 
-  /**
-   * Marks the exchange as answered. The report (log line and metrics) follows now, or when the kernel has taken the
-   * whole answer.
-   */
+  /** Marks the exchange as answered. */
   #complete(exchange: Exchange, status: number, bytes: number): void {
-    const { accessLog, observer, onAnswered } = this.#options;
     exchange.answer.isComplete = true;
     if (exchange.answer.giveBack !== undefined && status < 400) exchange.answer.giveBack();
     if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
-    onAnswered(exchange);
-    if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
-    const { response } = exchange;
-    // If the client has left, the log says 499, as nginx does.
-    if (response.destroyed) return this.#report(exchange, 499, bytes);
-    const { socket } = response;
-    exchange.answer.unsentBytes = socket === null ? 0 : unsentBytes(socket);
-    if (exchange.answer.unsentBytes === 0) return this.#report(exchange, status, bytes);
-    // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
-    // write, so the listeners check the socket, too.
-    let isFinished = false;
-    response.on('finish', () => {
-      isFinished = socket?.destroyed === false;
-    });
-    response.on('close', () => {
-      if (isFinished && socket?.errored === null) this.#report(exchange, status, bytes);
-      else this.#report(exchange, 499, Math.max(0, bytes - exchange.answer.unsentBytes));
-    });
-  }
-
-  #report(exchange: Exchange, status: number, bytes: number): void {
-    const { accessLog, observer, basePath } = this.#options;
-    if (accessLog !== undefined || observer !== undefined) {
-      const now = performance.now();
-      accessLog?.(exchange, status, bytes, now);
-      observer?.answered(exchange, status, bytes, now - exchange.startedAt, routeOf(exchange, basePath));
-    }
-    endEvent(exchange, status, bytes);
+    this.#options.onAnswered(exchange);
+    this.#report(exchange, status, bytes);
   }
 
   #hasLongRest(exchange: Exchange): boolean {

@@ -21,15 +21,22 @@ interface Upload {
   readonly fail: (error: unknown) => void;
   /** When the operation began to wait for bytes; -1 while it does not wait. */
   waitsSince: number;
-  /** Milliseconds of earlier waits since the last check of the rate. */
+  /** Milliseconds of all waits until `waitsSince`. */
   waited: number;
-  /** `bytesRead` of the socket at the last check of the rate. */
-  bytesRead: number;
+  /** The marks of the seconds of the last SLOW_AFTER that the operation waited. */
+  readonly marks: Mark[];
+}
+
+interface Mark {
+  /** Milliseconds of all waits. */
+  readonly waited: number;
+  /** `bytesRead` of the socket. */
+  readonly bytesRead: number;
 }
 
 /** The part of the limit that the uploads of one network may take: a quarter. */
 const NETWORK_DIVISOR = 4;
-/** Minimum bytes that a client must send in each second. The average over SLOW_AFTER counts. */
+/** Minimum bytes that a client must send in each second. The average over any SLOW_AFTER counts. */
 const MIN_STREAM_RATE = 1024;
 /** Milliseconds of waits after which a slow upload is ended. */
 const SLOW_AFTER = 30_000;
@@ -56,7 +63,7 @@ export class StreamedUploads {
     if (this.#isFull(network)) throw overloaded();
     this.#counts.set(network, this.#countOf(network) + 1);
     const { bytesRead } = exchange.request.socket;
-    this.#uploads.set(exchange, { network, fail, waitsSince: -1, waited: 0, bytesRead });
+    this.#uploads.set(exchange, { network, fail, waitsSince: -1, waited: 0, marks: [{ waited: 0, bytesRead }] });
     this.#timer ??= setInterval(() => setImmediate(() => this.#endSlow()), CHECK_INTERVAL).unref();
   }
 
@@ -108,14 +115,17 @@ export class StreamedUploads {
         upload.waited += now - upload.waitsSince;
         upload.waitsSince = now;
       }
+      const { waited, marks } = upload;
+      const [first, last] = [marks[0], marks.at(-1)] as [Mark, Mark];
+      if (waited - last.waited < CHECK_INTERVAL) continue;
       const { bytesRead } = exchange.request.socket;
-      const isCrowded = this.#isFull(upload.network);
-      if (upload.waited < (isCrowded ? CHECK_INTERVAL : SLOW_AFTER)) continue;
-      const rate = (bytesRead - upload.bytesRead) / (upload.waited / 1000);
-      if (rate < MIN_STREAM_RATE && upload.waited >= SLOW_AFTER) slowUploads.push([upload, tooSlow()]);
-      else if (rate < MIN_UPLOAD_PROGRESS && isCrowded) slowUploads.push([upload, overloaded()]);
-      upload.waited = 0;
-      upload.bytesRead = bytesRead;
+      const rateSince = (mark: Mark) => (bytesRead - mark.bytesRead) / ((waited - mark.waited) / 1000);
+      const isLongEnough = waited - first.waited >= SLOW_AFTER;
+      if (isLongEnough && rateSince(first) < MIN_STREAM_RATE) slowUploads.push([upload, tooSlow()]);
+      else if (rateSince(last) < MIN_UPLOAD_PROGRESS && this.#isFull(upload.network))
+        slowUploads.push([upload, overloaded()]);
+      if (isLongEnough) marks.shift();
+      marks.push({ waited, bytesRead });
     }
     for (const [{ fail }, error] of slowUploads) fail(error);
   }

@@ -55,6 +55,12 @@ export function connectionOf(socket: object): Connection {
   return (socket as TrackedSocket)[CONNECTION] as Connection;
 }
 
+/** Says whether requests of the connection wait for their answers, or an answer is not sent to its last byte. */
+export function isAnswering(socket: object): boolean {
+  const { waitingCount = 0, lastExchange }: Partial<Connection> = findConnection(socket) ?? {};
+  return waitingCount > 0 || (lastExchange !== undefined && lastExchange.response.socket !== null);
+}
+
 /** Milliseconds between two sweeps. A time limit takes effect up to two sweeps late. */
 export const SWEEP_INTERVAL = 500;
 

@@ -158,6 +158,10 @@ export function createConnections({
       refuseLate = (socket) =>
         server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
       server.closeIdleConnections = closeIdleConnections;
+      // Node's function would leave the sockets of upgrades open.
+      server.closeAllConnections = () => {
+        for (const socket of sockets) socket?.destroy();
+      };
     },
     begin(exchange) {
       const connection = connectionOf(exchange.request.socket);
@@ -197,6 +201,7 @@ function isBodyLate(connection: Connection, sweep: number, requestTimeout: numbe
   const incomplete = answer.isComplete ? answer : exchange;
   if (connection.incomplete !== incomplete) Object.assign(connection, { incomplete, incompleteSince: sweep });
   const streamTimeout = body.isStreamed || answer.isStreaming ? Number.POSITIVE_INFINITY : requestTimeout;
-  const timeout = answer.isComplete ? requestTimeout : (choice?.operation?.settings.bodyTimeout ?? streamTimeout);
+  const { bodyTimeout = streamTimeout } = choice?.operation?.settings ?? {};
+  const timeout = answer.isComplete ? Math.min(requestTimeout, bodyTimeout) : bodyTimeout;
   return sweep - connection.incompleteSince >= sweepsIn(timeout);
 }

@@ -1,7 +1,6 @@
 // Finds the file of PUBLIC_DIR that a path outside of BASE_PATH names, and the answer with it. Every answer is fresh:
-// the content of a small file is kept in memory, and its state is compared at each request.
+// the content of a file of up to 1 MB is kept in memory, and its state is compared at each request.
 import type { IncomingHttpHeaders } from 'node:http';
-import { join } from 'node:path';
 import { refusal } from '../../base/errors.ts';
 import { entityTagOf, modifiedTimeOf } from '../../base/files/file-body.ts';
 import { isCompressible, mediaTypeOf } from '../../base/files/media-types.ts';
@@ -11,8 +10,8 @@ import {
   isBelow,
   isSameState,
   openFile,
+  SMALL_BYTES,
   stateOf,
-  wholeContent,
 } from '../../base/files/open-file.ts';
 import { whyNotPublic } from '../../base/files/public-dir.ts';
 import { isServable } from '../../base/files/servable.ts';
@@ -56,8 +55,12 @@ export interface PublicFilesOptions {
   readonly log: Log;
 }
 
-/** Bytes of all small files in memory. */
+/** Bytes of all files in memory. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+/** Bytes of the largest file in memory. */
+const MAX_KEPT_FILE = 1024 * 1024;
+/** Bytes of an entry beside the content of its file. */
+const ENTRY_BYTES = 1024;
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 const INDEX = 'index.html';
 const NOT_FOUND_PAGE = '404.html';
@@ -80,29 +83,26 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
   let keptBytes = 0;
 
   function open({ root, name, state }: Found): FileContent | undefined {
-    const path = join(root, name);
+    const path = `${root}/${name}`;
     const known = kept.get(path);
-    if (known !== undefined) {
-      kept.delete(path);
-      if (isSameState(state, known.state)) {
-        kept.set(path, known);
-        return known;
-      }
-      keptBytes -= known.size;
+    if (known !== undefined) forget(path, known);
+    const isSame = known !== undefined && isSameState(state, known.state);
+    // The first answer has brought the file into the page cache of the system, so the second one may read it at once.
+    const isReady = isSame && (known.bytes !== undefined || known.size > MAX_KEPT_FILE);
+    const content = isReady ? known : openFile(root, name, isSame ? MAX_KEPT_FILE : SMALL_BYTES);
+    if (content === undefined) return undefined;
+    kept.set(path, content);
+    keptBytes += weightOf(content);
+    for (const [oldest, old] of kept) {
+      if (keptBytes <= MAX_KEPT_BYTES) break;
+      forget(oldest, old);
     }
-    const content = openFile(root, name);
-    if (content?.bytes !== undefined) keep(path, wholeContent(content.state, content.bytes));
     return content;
   }
 
-  function keep(path: string, content: FileContent): void {
-    kept.set(path, content);
-    keptBytes += content.size;
-    for (const [oldest, { size }] of kept) {
-      if (keptBytes <= MAX_KEPT_BYTES) return;
-      kept.delete(oldest);
-      keptBytes -= size;
-    }
+  function forget(path: string, content: FileContent): void {
+    kept.delete(path);
+    keptBytes -= weightOf(content);
   }
 
   /** Returns the file that a path names. */
@@ -183,10 +183,14 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
 /** Returns the first of the names that is the name of a file. */
 function fileAt(root: string, ...names: readonly string[]): Found | undefined {
   for (const name of names) {
-    const state = stateOf(join(root, name));
+    const state = stateOf(`${root}/${name}`);
     if (state?.isFile() === true) return { root, name, state };
   }
   return undefined;
+}
+
+function weightOf({ bytes }: FileContent): number {
+  return ENTRY_BYTES + (bytes?.length ?? 0);
 }
 
 const NO_LINES = { headers: [], droppedHeaders: [], etag: undefined, lastModified: undefined };

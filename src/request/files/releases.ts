@@ -12,7 +12,7 @@ export interface Releases {
   /** The real path of the folder; undefined while there is none. */
   current(): string | undefined;
   /** Returns the folders that may have a file, the current one first. */
-  rootsFor(segments: readonly string[]): readonly string[];
+  rootsFor(segments: readonly string[]): Iterable<string>;
   /** Says whether the build gives another name to the file when its content changes. */
   isImmutable(root: string, name: string): boolean;
 }
@@ -21,6 +21,8 @@ export interface Releases {
 const MANIFEST = '.vite/manifest.json';
 /** The file in DATA_DIR that has the real paths of the current release and of the one before. */
 const REMEMBERED = 'public-releases.json';
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** @param whyNot returns why a folder may not be served; then nothing is */
 export function createReleases(
@@ -48,6 +50,7 @@ export function createReleases(
       return undefined;
     }
     root = path;
+    manifests.clear();
     earlierRoot = rememberRelease(join(dataDir, REMEMBERED), root);
     return root;
   }
@@ -57,19 +60,19 @@ export function createReleases(
     const newState = stateOf(path);
     const known = manifests.get(folder);
     if (known !== undefined && isSame(known.state, newState)) return known.names;
-    if (known === undefined) manifests.clear();
-    const names = newState === undefined ? new Set<string>() : readManifest(path);
-    manifests.set(folder, { state: newState, names });
-    return names;
+    const names = newState === undefined ? NONE : readManifest(path);
+    // A manifest that cannot be read for now, because the descriptors ran out, is read again at the next request.
+    if (names !== undefined) manifests.set(folder, { state: newState, names });
+    return names ?? NONE;
   }
 
   return {
     current,
-    rootsFor(segments) {
+    *rootsFor(segments) {
       const now = current();
-      const roots = now === undefined ? [] : [now];
-      const before = earlierRoot !== undefined && earlierRoot !== now && segments.length > 0 ? earlierRoot : undefined;
-      return before !== undefined && namesIn(before).has(segments.join('/')) ? [...roots, before] : roots;
+      if (now !== undefined) yield now;
+      if (earlierRoot === undefined || earlierRoot === now || segments.length === 0) return;
+      if (namesIn(earlierRoot).has(segments.join('/'))) yield earlierRoot;
     },
     isImmutable: (folder, name) => namesIn(folder).has(name),
   };
@@ -79,18 +82,18 @@ function isSame(one: FileState | undefined, other: FileState | undefined): boole
   return one === undefined || other === undefined ? one === other : isSameState(one, other);
 }
 
-/** Returns the files with a hash in their names: scripts, styles and assets. A broken manifest lists none. */
-function readManifest(path: string): ReadonlySet<string> {
+/** Returns the files with a hash in their names: scripts, styles and assets; undefined when it cannot be read. */
+function readManifest(path: string): ReadonlySet<string> | undefined {
   const names = new Set<string>();
   try {
     for (const entry of Object.values(parseObject(readFileSync(path, 'utf8')) ?? {})) {
       if (!isObject(entry)) continue;
       for (const value of [entry.file, entry.css, entry.assets].flat()) if (typeof value === 'string') names.add(value);
     }
+    return names;
   } catch {
-    // A build is writing the manifest, or it cannot be read.
+    return undefined;
   }
-  return names;
 }
 
 /** Notes the current release for later processes. @returns the release before it, if there was one */

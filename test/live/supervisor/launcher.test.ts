@@ -39,15 +39,6 @@ describe('gatefold serve', { timeout: 120_000 }, () => {
     });
   }
 
-  it('ends when npm has ended while gatefold dev starts again', async (test) => {
-    const service = await start(test, 'npm', ['start'], `"${process.execPath}" "${CLI}" dev && true`);
-    write(service.root, '.env', 'WORD=changed');
-    while (!service.output().includes('env-file-changed')) await wait(5);
-    service.child.kill('SIGTERM');
-    await service.closed;
-    assert.match(service.output(), /launcher-exited/);
-  });
-
   it('outlives the shell that started it in the background', async (test) => {
     const line = '"$0" "$1" serve & echo "pid $!"; wait';
     const service = await start(test, 'sh', ['-c', line, process.execPath, CLI], '', NO_NPM);

@@ -506,6 +506,16 @@ describe('gatefold deploy --dry-run', () => {
   });
 });
 
+test('gatefold deploy ends where the page cannot be built, before it asks a machine', async (t) => {
+  const bin = fakeSsh(t, '#!/bin/sh\ntouch "$(dirname "$0")/asked"\n');
+  const scripts = { 'build:web': 'echo "error: no such module" && exit 3' };
+  const cwd = makeProject(t, { ...PROJECT, 'package.json': JSON.stringify({ name: 'shop', scripts }) });
+  const { code, err } = await runHere(runGatefold, ['deploy', 'vm'], { cwd, env: { PATH: process.env.PATH } });
+  assert.equal(code, 1);
+  assert.match(err, /npm run build:web ended with 3: .*error: no such module/);
+  assert.equal(existsSync(join(bin, 'asked')), false);
+});
+
 test('readEnvironment reads the settings of an env file whose commands print text', (t) => {
   const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
   assert.equal(readEnvironment(dir).GREETING, 'hello');

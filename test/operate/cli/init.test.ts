@@ -184,6 +184,28 @@ test('init --docker --systemd makes a Dockerfile and a systemd unit', async (t) 
   assert.doesNotMatch(socket, /gatefold\.s/);
 });
 
+test('init --web makes a page that Vite builds, and the settings with which the service serves it', async (t) => {
+  const cwd = makeProject(t, { 'old/controllers/MineController.js': 'export default class {}' });
+  const { code, out } = await runHere(init, ['shop', '--web', '--docker', '--systemd'], { cwd });
+  assert.equal(code, 0);
+  assert.match(out, /\n {2}npm run dev\n {2}npm run dev:web/);
+  const textOf = (path: string) => readFileSync(join(cwd, path), 'utf8');
+  const { scripts, devDependencies } = readJson(join(cwd, 'shop/package.json'));
+  assert.equal(scripts['build:web'], 'vite build web');
+  assert.match(scripts.start, /--public-dir web\/dist --public-fallback index\.html$/);
+  // judges/web.test.mjs builds the page with this version.
+  assert.equal(devDependencies.vite, readJson(join(ROOT, 'judges/package.json')).devDependencies.vite);
+  assert.match(textOf('shop/.gitignore'), /^web\/dist\/$/m);
+  assert.match(textOf('shop/Dockerfile'), /^ENV PUBLIC_DIR=web\/dist PUBLIC_FALLBACK=index\.html$/m);
+  assert.match(textOf('shop/shop.service'), /^Environment=PUBLIC_DIR=\/opt\/shop\/web\/dist /m);
+  assert.match(textOf('shop/README.md'), /npm run build:web/);
+  assert.match(textOf('shop/web/src/main.ts'), /HelloController/);
+  // The page of a project that has controllers must not name one that is missing.
+  assert.equal((await runHere(init, ['old', '--web'], { cwd })).code, 0);
+  assert.match(textOf('old/web/src/main.ts'), /^import \{ createClient \} from 'gatefold\/client';$/m);
+  assert.doesNotMatch(textOf('old/web/src/main.ts'), /HelloController/);
+});
+
 test('init refuses a folder that it cannot make and a package.json that it cannot read', async (t) => {
   const cwd = makeProject(t, { file: '', 'broken/package.json': '{' });
   for (const [folder, reason] of [

@@ -7,8 +7,8 @@ import { runCommand } from '../../../src/operate/cli/command.ts';
 import type { LoadedGroup } from '../../../src/operate/cli/inspection.ts';
 import { command as newCommand } from '../../../src/operate/cli/new.ts';
 import { command as openapi } from '../../../src/operate/cli/openapi.ts';
-import { command, findShadowed, listRoutes } from '../../../src/operate/cli/routes.ts';
-import { ROUTES, type Route, routeTable } from '../../../src/request/routes.ts';
+import { command, listRoutes } from '../../../src/operate/cli/routes.ts';
+import { type Route, routeTable } from '../../../src/request/routes.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
@@ -90,25 +90,6 @@ test('listRoutes lists the routes of the bare group, and leaves out a POST that 
   const [options] = listRoutes([group('A', ['OPTIONS'])]).filter(({ operation }) => operation === 'OPTIONS');
   assert.equal(options?.needsAuthorization, true);
   assert.deepEqual(list([group('Register', ['POST', 'GET'])]).slice(4), ['GET,HEAD /api/register GET']);
-  assert.deepEqual(
-    findShadowed([group('Register', ['POST', 'GET', 'GET x'])]).map(({ verb, operation }) => `${verb} ${operation}`),
-    ['POST POST'],
-  );
-});
-
-test('findShadowed returns the requests that an explicit row takes from an operation', () => {
-  const brief = (groups: LoadedGroup[], routes?: readonly Route[]) =>
-    findShadowed(groups, routes).map(
-      ({ verb, path, operation, takenBy: row }) => `${verb} ${path} ${operation} ${row.target}`,
-    );
-  assert.deepEqual(brief([group('Register', ['index', 'created']), group('A', ['created'])]), [
-    'POST /api/register created identity.register',
-  ]);
-  const docs = [group('Docs', ['index'])];
-  assert.deepEqual(brief(docs), ['GET /api/docs index docs.page', 'HEAD /api/docs index docs.page']);
-  assert.deepEqual(brief(docs, routeTable('off')), []);
-  const routes: Route[] = [{ methods: ['PUT'], path: '/api/a/hello', target: 'identity.signin' }, ...ROUTES];
-  assert.deepEqual(brief([group('A', ['hello'])], routes), ['PUT /api/a/hello hello identity.signin']);
 });
 
 test('routes lists every operation of .ts, .mjs and .js files with its file, also inherited operations', async (t) => {

@@ -1,11 +1,21 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
 // until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
+import { describeFailure } from '../../../base/failure.ts';
 import { plain } from '../../../base/ink.ts';
 import { buildName, ownFiles } from '../../../own-files.ts';
-import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
+import {
+  type Answer,
+  type Command,
+  type CommandCall,
+  CommandError,
+  type CommandIo,
+  print,
+  UsageError,
+} from '../command.ts';
 import { releaseName } from './folders.ts';
 import { type Order, type Result, readReply } from './order.ts';
-import { type Project, planProject } from './project.ts';
+import { BUILD_SCRIPT, type Project, planProject } from './project.ts';
+import { runNpm } from './release.ts';
 import { isMachine, type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
 import { quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -34,11 +44,17 @@ interface Outcome {
 }
 
 async function run({ operands, switches, flagValues, settings, io, now }: CommandCall): Promise<Answer> {
-  const project = planProject(io.cwd, settings);
-  const targets = operands.map((operand) => parseTarget(operand, project.name));
   if (switches.has('back'))
     for (const other of ['setup', 'dry-run'])
       if (switches.has(other)) throw new UsageError(`--back and --${other} exclude each other`);
+  const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
+  let project = planProject(io.cwd, settings);
+  const targets = operands.map((operand) => parseTarget(operand, project.name));
+  if (project.hasPage && !switches.has('back') && !switches.has('dry-run')) {
+    await printStep(`npm run ${BUILD_SCRIPT}`);
+    buildPage(io);
+    project = planProject(io.cwd, settings);
+  }
   const { root: _root, leftOut, files, ...projectFacts } = project;
   const order: OrderForAll = {
     ...projectFacts,
@@ -54,7 +70,6 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
   const outcomes: Outcome[] = [];
   // With `--setup`, a service that nobody has started yet is no failure.
   const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
-  const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of leftOut) await printStep(`left out: ${path}`);
   for (const target of targets) {
     const outcome = await deployTo(target, project, order, (step) => printStep(`${target.name}: ${step}`));
@@ -67,6 +82,15 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
   if (untouched.length > 0) lines.push(`Untouched: ${untouched.join(', ')}`);
   const json = { ok, machines: outcomes, untouched };
   return { json, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
+}
+
+/** @throws CommandError with what npm printed about errors */
+function buildPage({ cwd, env }: CommandIo): void {
+  try {
+    runNpm(['run', BUILD_SCRIPT], cwd, env);
+  } catch (error) {
+    throw new CommandError(describeFailure(error));
+  }
 }
 
 /** The order without `dir`, because each machine reports the absolute path of its own folder. */

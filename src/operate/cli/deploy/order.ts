@@ -6,7 +6,8 @@ import type { Project } from './project.ts';
 /** `gatefold deploy-on-machine ORDER`, with an order as JSON, is the process on the target machine. */
 export const DEPLOY_ON_MACHINE = 'deploy-on-machine';
 
-export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeScript' | 'bytes' | 'closedFolders'> {
+export interface Order
+  extends Pick<Project, 'name' | 'controllers' | 'hasTypeScript' | 'hasPage' | 'bytes' | 'closedFolders'> {
   /** `back` makes no release: the release before the current one serves again. */
   readonly action: 'release' | 'back';
   readonly dir: string;

@@ -24,8 +24,12 @@ export interface Project {
   /** The outermost folders that not everybody can read, relative to the root. The mode of a file travels with it. */
   readonly closedFolders: readonly string[];
   readonly hasTypeScript: boolean;
+  /** Whether a script builds a page into `web/dist`. */
+  readonly hasPage: boolean;
 }
 
+/** The script in package.json that builds the page, before its files are sent. */
+export const BUILD_SCRIPT = 'build:web';
 /** The file that a deployment adds to each release: a ReleaseNote (folders.ts) as JSON. */
 export const RELEASE_NOTE = '.gatefold-release.json';
 /** Files and folders, at any depth, that no release needs. They are not reported as left out. */
@@ -71,6 +75,7 @@ export function planProject(
     name: nameOf(manifest),
     controllers: withSlashes(controllers),
     hasTypeScript: [...listOrRefuse(controllersDir).values()].some((file) => file.endsWith('.ts')),
+    hasPage: typeof Object(manifest.scripts)[BUILD_SCRIPT] === 'string',
     ...plan,
   };
 }

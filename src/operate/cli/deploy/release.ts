@@ -201,7 +201,7 @@ async function installPackages(
 /**
  * @throws Error whose one line has up to four lines of npm's output, joined by ` | `; lines about errors are preferred
  */
-function runNpm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
+export function runNpm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
   const { status, signal, error, stdout, stderr } = spawnSync('npm', args, {
     cwd,
     env: { NODE_ENV: 'production', ...env },

@@ -14,10 +14,10 @@ const UNIT_FOLDER = '/etc/systemd/system';
 const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
 /** Makes what is missing in the folder of the project. Returns notes for people. @throws Error of one line */
-export function setUp({ dir, name, controllers }: Order): string[] {
+export function setUp({ dir, name, controllers, hasPage }: Order): string[] {
   makeIfMissing(() => mkdirSync(join(dir, 'data'), { mode: 0o700 }));
   const files: NewFile[] = [
-    [join(dir, 'env'), ENV_TEXT, 0o640],
+    [join(dir, 'env'), hasPage ? ENV_TEXT + PAGE_SETTINGS : ENV_TEXT, 0o640],
     [join(dir, 'run'), serviceScript('server', dir, controllers, process.execPath), 0o755],
   ];
   const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
@@ -67,6 +67,8 @@ function makeFiles(files: readonly NewFile[]): string[] {
 const ENV_TEXT = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
 # This file may have secrets. Only its owner and its group can read it.
 `;
+/** The working folder of the service has `current`, so each release brings its own page. */
+const PAGE_SETTINGS = 'PUBLIC_DIR=current/web/dist\nPUBLIC_FALLBACK=index.html\n';
 
 /** The text of `DIR/run` (the program `server`) and of `DIR/gatefold` (the program `cli`). */
 export function serviceScript(program: keyof typeof ABOUT, dir: string, controllers: string, node: string): string {

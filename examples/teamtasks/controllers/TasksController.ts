@@ -132,9 +132,9 @@ export default class TasksController {
   async 'PUT {id}/attachments/{name}'(data: ReadableStream, { path, user, signal }: OfFile): Promise<Attachment> {
     const [task, teamId] = await findTask(path.id, user, WRITERS);
     const id = randomUUID();
+    await mkdir(ATTACHMENTS, { recursive: true });
     const file = createWriteStream(join(ATTACHMENTS, id));
     try {
-      await mkdir(ATTACHMENTS, { recursive: true });
       await pipeline(toNodeStream(data), file, { signal });
       const row = { id, taskId: task.id, name: path.name, size: file.bytesWritten };
       const [attachment] = await db.insert(attachments).values(row).returning();

@@ -16,7 +16,7 @@ export const client = postgres(DATABASE_URL, {
 
 export const db = drizzle(client);
 
-const AWAY = /^(?:ECONN|ENOENT|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
+const AWAY = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
 
 /** Whether an error says that the database cannot be reached. Drizzle has the error of the client as `cause`. */
 export function isAway(error: unknown): boolean {

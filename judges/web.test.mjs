@@ -130,6 +130,9 @@ describe('the page', () => {
       assert.deepEqual(complaints, []);
 
       await page.goto(`${origin}/a/route/of/the/page`);
+      const answer = await fetch(origin, { headers: { 'Accept-Encoding': 'br' } });
+      assert.equal(answer.headers.get('content-encoding'), 'br', 'the build has compressed the page');
+      assert.equal(answer.headers.get('cache-control'), 'no-cache');
       const scripts = await page.evaluate(() =>
         performance
           .getEntriesByType('resource')

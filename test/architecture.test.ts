@@ -19,7 +19,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     client: 'base',
     'controller.ts': 'base api/controller',
     'client.ts': 'base api/client',
-    'testing.ts': 'base api/controller api/client.ts live/load live/worker',
+    'testing.ts': 'base api/controller api/client.ts live/channels live/load live/worker',
   },
   contract: {
     source: 'base',
@@ -40,11 +40,12 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     '*': 'base api/controller callers/access callers/rates groups request/body',
   },
   live: {
+    channels: 'base request',
     load: 'own-files base contract groups live/tasks',
     tasks: 'base',
     folder: 'base live/load',
-    worker: 'own-files base callers documents live/load live/tasks operate/tools request',
-    supervisor: 'own-files base callers/rates live/load live/folder live/tasks live/worker',
+    worker: 'own-files base callers documents live/channels live/load live/tasks operate/tools request',
+    supervisor: 'own-files base callers/rates live/channels live/load live/folder live/tasks live/worker',
   },
   documents: { '*': 'base api/controller contract callers/access' },
   operate: {

@@ -6,6 +6,13 @@ import type { Trace } from './controller/trace.ts';
 
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/errors.ts';
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
+export {
+  type Channel,
+  type ChannelEvent,
+  type ChannelReset,
+  channel,
+  type SubscribeOptions,
+} from './controller/channel.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type FileReplyOptions, fileReply } from './controller/file-reply.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { provideChannels } from '../base/channel-hub.ts';
 import { parseSettings } from '../base/config.ts';
 import { describeFailure } from '../base/failure.ts';
 import { groupNameOf } from '../base/group-name.ts';
@@ -123,6 +124,7 @@ export async function startTest({
   env = {},
   expectedErrors = [],
 }: TestOptions = {}): Promise<TestApi> {
+  provideChannels(async () => (await import('../live/channels/hub.ts')).createLocalChannels());
   const expectedEvents = new Set(expectedErrors);
   const lines: LogLine[] = [];
   const dataFolder = data ?? createDataFolder();

@@ -111,8 +111,10 @@ export interface LogEvents {
     'certificate-loaded': { file: string; names: readonly string[]; issuer: string; expires: string; reloads: number };
     'certificate-obtained': { domains: readonly string[]; issuer: string; expires: string };
     'certificate-ordered': CertificateOrderFacts & { reason: string };
+    'channels-of-one-machine': { channel: string; effect: string };
     'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
     'docs-served': { document: string; page: string; access: string; setting: string };
+    'contracts-written': { types: number; took_ms: number; hint?: string };
     'generation-serving': { generation: number; cause: string; groups: number; took_ms: number };
     'identity-providers-changed': { providers: readonly string[]; refused: number };
     'identity-registered': SignInFacts;
@@ -147,6 +149,7 @@ export interface LogEvents {
   };
 
   warn: {
+    'contracts-warning': { warning: string };
     'background-work-given-up': OperationFacts;
     'certificate-awaited': { domains: readonly string[]; directory: string; challenge: string; effect: string };
     'certificate-expires-soon': CertificateExpiryFacts;

@@ -189,9 +189,8 @@ export function watchBody(
  * Says whether this Node asks the option `shouldUpgradeCallback` which upgrades a server takes. Before 22.21 and 24.9,
  * a server takes all of them, also `Upgrade: h2c`, or none. Looks for the property of this name in a server.
  */
-export function choosesUpgrades(): boolean {
-  const { createServer } = require('node:http') as typeof Http;
-  return 'shouldUpgradeCallback' in createServer();
+export function choosesUpgrades(server = (require('node:http') as typeof Http).createServer()): boolean {
+  return 'shouldUpgradeCallback' in server;
 }
 
 type Headers = Readonly<Record<string, unknown>>;

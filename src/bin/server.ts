@@ -13,6 +13,7 @@ import { isSecure } from '../base/settings.ts';
 import { asksForTraces } from '../base/trace-switch.ts';
 import { findOtherPackage } from '../live/load/own-package.ts';
 import type { DevRecord } from '../live/supervisor/generation-file.ts';
+import type { Dev } from '../live/supervisor/serve.ts';
 import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
 import type { Announcer } from '../operate/cli/announce.ts';
 import type { Certificates } from '../operate/https/certificates.ts';
@@ -65,7 +66,7 @@ async function run(basics: ProcessBasics): Promise<void> {
     ...{ settings, listenFds, log, flush: sink.close, output, opsServer, certificates, store, announcer },
     isWithoutServiceFile: process.argv.includes('--without-service-file'),
     exitsIfNotReady: process.argv.includes('--exit-if-not-ready'),
-    dev: isDev ? watchEnvFiles(log) : undefined,
+    dev: isDev ? await createDev(basics) : undefined,
     inspect,
   });
 }
@@ -93,6 +94,12 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('../operate/cli/announce.ts');
   return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
+}
+
+/** Creates the parts that only `gatefold dev` has. */
+async function createDev({ settings, log }: ProcessBasics): Promise<Dev> {
+  const { createTypeMaker } = await import('../live/supervisor/type-maker.ts');
+  return { record: watchEnvFiles(log), makeTypes: createTypeMaker(settings.controllersDir, log) };
 }
 
 /** Logs each change of a file of variables, because all code reads the environment once. */

@@ -1,8 +1,10 @@
 // Types that TypeScript has written out for types that this reader refuses. `gatefold contracts` writes the file, which
 // says from what each type was made. A type whose sources have changed is refused.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
+import { statOf } from '../base/fingerprint.ts';
+import { readSourceOrEmpty } from '../base/source-file.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { ASK, CircularType, Unsupported, type WantedType } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
@@ -33,8 +35,11 @@ export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
+/** Returns a path as the file has it: relative to the folder of controllers, with slashes. */
+export const nameFrom = (folder: string, path: string): string => relative(folder, path).replaceAll('\\', '/');
+
 export function placeKey(folder: string, path: string, { at, kind }: Pick<WantedType, 'at' | 'kind'>): string {
-  return `${relative(folder, path).replaceAll('\\', '/')}@${at} ${kind}`;
+  return `${nameFrom(folder, path)}@${at} ${kind}`;
 }
 
 /** @returns undefined for a package that is not installed */
@@ -49,6 +54,19 @@ export function versionOf(folder: string, name: string): string | undefined {
   return undefined;
 }
 
+/** Lists own files below a folder that declare something for all files: `declare global`, or a `.d.ts` of no module. */
+export function listGlobalFiles(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (/^\.|^node_modules$/.test(entry.name)) return [];
+    if (entry.isDirectory()) return listGlobalFiles(path);
+    if (!entry.isFile() || !/\.[cm]?ts$/.test(entry.name)) return [];
+    const text = readSourceOrEmpty(path);
+    const isScript = /\.d\.[cm]?ts$/.test(path) && !/^\s*(?:import|export)\b/m.test(text);
+    return isScript || /\bdeclare\s+(?:global|module)\b/.test(text) ? [path] : [];
+  });
+}
+
 /** Finds the made type for a refused one. @throws the error, with the wanted type or with the reason of a stale one */
 export type FindMade = (error: unknown, node: TypeNode, scope: Scope) => { node: TypeNode; scope: Scope };
 
@@ -58,6 +76,7 @@ const TAKES_A_PART = /^(?:Pick|Omit|Parameters|ReturnType|ConstructorParameters|
 /** @param folder the folder of controllers. @param path of the file with the made types */
 export function createMadeTypes(folder: string, path: string, files: SourceFiles): FindMade {
   let index: MadeIndex | undefined | null = null;
+  let newGlobal: string | undefined;
   const changes = new Map<number, boolean>();
 
   function readIndex(): MadeIndex | undefined {
@@ -87,17 +106,28 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     }
   }
 
+  /** Returns a file with global declarations that no type was made from, because it is new. */
+  function findNewGlobal({ sources }: MadeIndex): string | undefined {
+    const config = sources.find(([kind, name]) => kind === 'config' && statOf(join(folder, name)) !== undefined)?.[1];
+    const known = new Set(sources.map(([, name]) => name));
+    const names = listGlobalFiles(dirname(join(folder, config ?? 'x'))).map((file) => nameFrom(folder, file));
+    return names.find((name) => !known.has(name));
+  }
+
   return (error, node, scope) => {
     if (!(error instanceof Unsupported) || error instanceof CircularType || error.cure?.endsWith(ASK) !== true)
       throw error;
-    if (index === null) index = readIndex();
+    if (index === null) {
+      index = readIndex();
+      newGlobal = index && findNewGlobal(index);
+    }
     const [name, sources] = index?.entries[placeKey(folder, scope.path, node)] ?? [];
-    const changed = sources?.find((i) => {
+    const changedSource = sources?.find((i) => {
       if (!changes.has(i)) changes.set(i, hasChanged(index?.sources[i] as Source));
       return changes.get(i) === true;
     });
-    if (changed !== undefined)
-      error.message = `${MADE_TYPES_FILE} was made from another ${index?.sources[changed]?.[1]}`;
+    const changed = name && (changedSource === undefined ? newGlobal : index?.sources[changedSource]?.[1]);
+    if (changed !== undefined) error.message = `${MADE_TYPES_FILE} was made from another ${changed}`;
     if (name !== undefined && changed === undefined) {
       const made = { path, module: files.read(path), load: scope.load, typeParams: NO_TYPE_PARAMS };
       return { node: { kind: 'name', name, args: [], at: node.at }, scope: made };

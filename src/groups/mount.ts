@@ -20,6 +20,8 @@ export interface MountFacts {
   readonly strips: boolean;
   /** Takes the sockets of WebSocket handshakes; undefined where a handshake is a usual GET. */
   readonly upgrade: UpgradeHandler | undefined;
+  /** Whether the handler checks the origin of handshakes: also in a fallback, only where its settings say so. */
+  readonly ownsHandshakes: boolean;
 }
 
 /** The name of the only operation of a mount. It also answers the bare path of the group. */
@@ -54,13 +56,13 @@ export function createMountGroup(
   if (stray !== undefined)
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
   const { kind, handler } = exported;
-  const defaultCors = name === FALLBACK ? 'own' : 'service';
-  const { cors = defaultCors, strip = false, upgrade, ...own } = readMountSettings(exported.settings, kind);
+  const { cors, strip = false, upgrade, ...own } = readMountSettings(exported.settings, kind);
   if (upgrade !== undefined && !choosesUpgrades())
     throw new LoadRefusal(
       'INVALID_SETTING',
       `mount: upgrade needs Node 22.21 and later, or 24.9 and later, and this is ${process.version}: update Node, or leave upgrade out`,
     );
+  const ownsCors = cors === 'own' || (cors === undefined && name === FALLBACK);
   const contract: OperationContract = {
     ...{ name: NAME, summary: own.summary ?? A_HANDLER, isDeprecated: false, dataIsOptional: true, at },
     ...{ uncheckedReason: A_HANDLER, results: [{ status: 200, body: 'bytes' }] },
@@ -75,7 +77,7 @@ export function createMountGroup(
       facts: factsOf(contract),
     },
     settings: Object.freeze({ ...own, body: 'stream' as const }),
-    mount: { kind, ownsCors: cors === 'own', strips: strip && name !== FALLBACK, upgrade },
+    mount: { kind, ownsCors, strips: strip && name !== FALLBACK, upgrade, ownsHandshakes: cors === 'own' },
   };
   return {
     ...{ name, controller: exported, routes: ROUTES, strictRoutes: ROUTES, unexposed: [] },

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { createServer, ServerResponse as NodeResponse } from '../base/builtins.ts';
 import { choosesUpgrades } from '../base/node-internals.ts';
 import type { Settings } from '../base/settings.ts';
-import { isAnswering } from './connections/connection.ts';
+import { isTaken } from './connections/connection.ts';
 import { isHandshake, Request } from './head.ts';
 
 export interface Transport {
@@ -40,7 +40,7 @@ export function createRequestServer(
       // head.ts checks the header: Node's answer would have no envelope and no CORS headers.
       requireHostHeader: false,
       // Everything but a handshake stays a usual request, such as `Upgrade: h2c`, which clients of Java send.
-      shouldUpgradeCallback: (request) => isHandshake(request as Request) && !isAnswering(request.socket),
+      shouldUpgradeCallback: (request) => isHandshake(request as Request) && !isTaken(request.socket),
     },
     (request, response) => onRequest(request as Request, response, undefined),
   );
@@ -50,7 +50,7 @@ export function createRequestServer(
   server.on('checkExpectation', (request: Request, response: ServerResponse) =>
     onRequest(request, response, 'unknown'),
   );
-  if (choosesUpgrades())
+  if (choosesUpgrades(server))
     server.on('upgrade', (request: Request, socket: Socket, head: Buffer) => {
       if (socket.destroyed) return;
       request.upgradeHead = head;

@@ -98,6 +98,19 @@ describe('a file is refused with the command to run', () => {
       /from another \.\.\/tsconfig\.json/,
     ],
     [
+      'when a file with global declarations is new',
+      { files: { 'controllers/sub/new.d.ts': 'interface User { id: 2 }' } },
+      /from another sub\/new\.d\.ts/,
+    ],
+    [
+      'when a file of the project declares something for all files',
+      {
+        sources: [['config', '../tsconfig.json', digestOf('{}')]],
+        files: { 'tsconfig.json': '{}', 'src/more.ts': 'export {};\ndeclare global { interface User { id: 2 } }' },
+      },
+      /from another \.\.\/src\/more\.ts/,
+    ],
+    [
       'when the made type was edited',
       { edit: (text) => text.replace('string', 'unknown') },
       /contracts\.gen\.ts has been edited; run gatefold contracts/,
@@ -135,6 +148,28 @@ describe('a file is refused with the command to run', () => {
     test(name, async () => {
       assert.match((await load(project)).error, expected);
     });
+});
+
+test('a declaration of a package, and a module of declarations, are none for all files', async () => {
+  const files = {
+    'controllers/node_modules/a/index.d.ts': 'interface A {}',
+    'controllers/b.d.ts': 'export interface B {}',
+    'src/more.d.ts': 'interface A {}',
+  };
+  assert.equal((await load({ files })).error, 'it loaded');
+});
+
+test('the place of a field of a field means the whole', async () => {
+  const type = "Deep['a']['a']";
+  const source = SOURCE.replace(TYPE, type).replace('{ User }', '{ Deep }');
+  const user = 'export type Deep = string extends object ? { a: { a: string } } : { a: { a: { name: string } } };';
+  const { error, data } = await load({
+    files: { 'controllers/XController.ts': source, 'src/user.ts': user },
+    sources: [],
+    key: () => `XController.ts@${source.indexOf(type)} indexed`,
+  });
+  assert.equal(error, 'it loaded');
+  assert.deepEqual(data, { $ref: '#/$defs/Made' });
 });
 
 test('production may lack a package that has only types, and tsconfig.json', async () => {

@@ -1,6 +1,7 @@
 // PUBLIC_DIR over a socket: which file a path names, which paths name none, and what an answer has.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   mkdirSync,
@@ -18,8 +19,9 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { parseSettings, SettingsError } from '../../src/base/config.ts';
+import { openFile } from '../../src/base/files/open-file.ts';
 import { LOADER, moduleUrl } from '../support/own-modules.ts';
 import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -663,4 +665,34 @@ it('openFile refuses with OVERLOADED when the process can open no more files, an
   const out = execFileSync('sh', ['-c', 'ulimit -n 200; exec "$@"', 'sh', ...node], { encoding: 'utf8' });
   const full = ['OVERLOADED', 'EMFILE'];
   assert.deepEqual(JSON.parse(out), [full, full, 'undefined', 'small', 5]);
+});
+
+it('openFile reads nothing outside of the folder while a folder of the path becomes a link and a folder again', {
+  skip: process.platform !== 'linux',
+}, async (test) => {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-swapped-')));
+  for (const name of ['root/a', 'outside']) {
+    mkdirSync(join(base, name), { recursive: true });
+    writeFileSync(join(base, name, 'file.txt'), name);
+  }
+  symlinkSync('../outside', join(base, 'root/link'));
+  const script = `import { renameSync } from 'node:fs';
+    for (;;) for (const [from, to] of [['a', 'b'], ['link', 'a'], ['a', 'link'], ['b', 'a']]) renameSync(from, to);`;
+  const swaps = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd: join(base, 'root') });
+  test.after(async () => {
+    swaps.kill();
+    await once(swaps, 'close');
+    rmSync(base, { recursive: true, force: true });
+  });
+  const counts = new Map<string, number>();
+  const countOf = (text: string) => counts.get(text) ?? 0;
+  while (countOf('root/a') < 2000 || countOf('none') < 2000) {
+    assert.equal(swaps.exitCode, null);
+    for (let read = 0; read < 200; read++) {
+      const text = String(openFile(join(base, 'root'), 'a/file.txt')?.bytes ?? 'none');
+      counts.set(text, countOf(text) + 1);
+    }
+    await setImmediate();
+  }
+  assert.deepEqual([...counts.keys()].sort(), ['none', 'root/a']);
 });

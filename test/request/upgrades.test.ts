@@ -7,6 +7,8 @@ import { after, before, describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { choosesUpgrades } from '../../src/base/node-internals.ts';
 import { createTlsServer } from '../../src/operate/https/serve/tls-server.ts';
+import { attachConnection, Connection, isTaken, type TrackedSocket } from '../../src/request/connections/connection.ts';
+import type { Exchange } from '../../src/request/exchange.ts';
 import { GATEFOLD, onUncaught, type Service, startService } from '../support/service.ts';
 import { makePair } from '../support/tls.ts';
 
@@ -87,7 +89,7 @@ const SERVICE = `import { defineService, mount } from '${GATEFOLD}';
     fallback: mount.node((request, response) => response.end('fallback'), { upgrade: ${ECHO} }),
   });`;
 
-const isTaken = { skip: choosesUpgrades() ? false : 'this Node does not ask which upgrades a server takes' };
+const onSuchNode = { skip: choosesUpgrades() ? false : 'this Node does not ask which upgrades a server takes' };
 
 test('where Node takes all upgrades or none, a file with upgrade is refused, and says what to do', {
   skip: choosesUpgrades() && 'this Node asks',
@@ -117,7 +119,7 @@ test('upgrade must be a function, and a mount of a web handler has none', async 
   assert.match(text, /unknown property upgrade/);
 });
 
-describe('a WebSocket handshake', isTaken, () => {
+describe('a WebSocket handshake', onSuchNode, () => {
   let running: Service;
   before(async () => {
     running = await startService({
@@ -215,7 +217,8 @@ describe('a WebSocket handshake', isTaken, () => {
       ['/api/chat', 403, 'Origin: http://a.test', 'Sec-Fetch-Site: cross-site'],
       ['/api/chat', 403, 'Sec-Fetch-Site: cross-site'],
       ['/api/own', 101, 'Origin: https://evil.test'],
-      ['/elsewhere', 101, 'Origin: https://evil.test'],
+      ['/elsewhere', 403, 'Origin: https://evil.test'],
+      ['/elsewhere', 101, 'Origin: https://page.test'],
       ['/api/order', 200, 'Origin: https://evil.test'],
     ] as const) {
       const client = open(running.port, handshake(path, ...lines));
@@ -336,7 +339,24 @@ describe('a WebSocket handshake', isTaken, () => {
   });
 });
 
-test('a new file takes a handshake at its first request', isTaken, async (t) => {
+test('a connection that an earlier request has is taken', () => {
+  const sent = { socket: null, shouldKeepAlive: true };
+  for (const [response, waitingCount, expected] of [
+    [undefined, 0, false],
+    [sent, 0, false],
+    [sent, 1, true],
+    [{ ...sent, socket: {} }, 0, true],
+    // Node has given the socket to the response of a request that this service ignores.
+    [{ ...sent, shouldKeepAlive: false }, 0, true],
+  ] as const) {
+    const socket = {} as TrackedSocket;
+    const lastExchange = response && ({ response } as unknown as Exchange);
+    attachConnection(socket, Object.assign(new Connection(0, 0, 0), { lastExchange, waitingCount }));
+    assert.equal(isTaken(socket), expected);
+  }
+});
+
+test('a new file takes a handshake at its first request', onSuchNode, async (t) => {
   const running = await startService({ controllers: { 'NewController.mjs': mounted(ECHO) } });
   t.after(() => running.close());
   const client = open(running.port, handshake('/api/new'));
@@ -344,7 +364,7 @@ test('a new file takes a handshake at its first request', isTaken, async (t) => 
   assert.equal(statusOf(client.text()), 101);
 });
 
-test('at a drain, signal is aborted, and the socket has until its end', isTaken, async (t) => {
+test('at a drain, signal is aborted, and the socket has until its end', onSuchNode, async (t) => {
   const running = await startService({ controllers: { 'ChatController.mjs': mounted(ECHO) } });
   t.after(() => running.close());
   const client = open(running.port, handshake('/api/chat'));
@@ -366,7 +386,7 @@ test('at a drain, signal is aborted, and the socket has until its end', isTaken,
 
 test(
   'an open socket counts for MAX_CONNECTIONS, is never idle, and does not count as in flight',
-  isTaken,
+  onSuchNode,
   async (t) => {
     const settings = { MAX_CONNECTIONS: '3', KEEP_ALIVE_TIMEOUT: '1s', MAX_IN_FLIGHT: '1' };
     const running = await startService({ controllers: { 'ChatController.mjs': mounted(ECHO) }, settings });
@@ -388,7 +408,7 @@ test(
   },
 );
 
-test('a socket whose key is revoked ends, with its signal first', isTaken, async (t) => {
+test('a socket whose key is revoked ends, with its signal first', onSuchNode, async (t) => {
   let isRevoked = false;
   const row = {
     application: { id: 'a', name: 'a' },
@@ -414,7 +434,7 @@ test('a socket whose key is revoked ends, with its signal first', isTaken, async
   assert.equal(running.lines.filter(({ event }) => event === 'stream-ended-early').length, 1);
 });
 
-test('through TLS, and while a second handshake is refused', isTaken, async (t) => {
+test('through TLS, and while a second handshake is refused', onSuchNode, async (t) => {
   const transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' });
   transport.use({ ...makePair('a.test'), ticketKeys: [], challenge: undefined });
   const running = await startService({ controllers: { 'ChatController.mjs': mounted(ECHO) }, parts: { transport } });

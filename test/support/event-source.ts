@@ -1,7 +1,7 @@
 // Follows a stream of events as a browser's EventSource does. When the stream ends, this client waits as long as the
 // stream's `retry` field says, and reconnects with the id of the last event. Unlike a browser, it reports a cut
 // connection as an error.
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface SeenEvent {
@@ -14,11 +14,17 @@ export interface SeenEvent {
   readonly reconnected: number | undefined;
 }
 
-/** Returns when the signal is aborted. */
+/**
+ * Returns when the signal is aborted.
+ *
+ * @param isPatient whether a cut connection, and one that is refused, are no error
+ */
 export async function followEvents(
   url: string,
   signal: AbortSignal,
   onEvent: (event: SeenEvent) => void,
+  onOpen: (answer: IncomingMessage) => void = () => {},
+  isPatient = false,
 ): Promise<void> {
   let lastId: string | undefined;
   let ended: number | undefined;
@@ -26,7 +32,9 @@ export async function followEvents(
     let retry = 3000;
     try {
       let text = '';
-      for await (const piece of await open(url, lastId, signal)) {
+      const answer = await open(url, lastId, signal);
+      onOpen(answer);
+      for await (const piece of answer) {
         text += piece;
         const blocks = text.split('\n\n');
         text = blocks.pop() ?? '';
@@ -50,12 +58,14 @@ export async function followEvents(
       ended = performance.now();
       await sleep(retry, undefined, { signal });
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (!signal.aborted && !isPatient) throw error;
+      ended ??= performance.now();
+      if (isPatient) await sleep(Math.min(retry, 500), undefined, { signal }).catch(() => {});
     }
   }
 }
 
-function open(url: string, lastId: string | undefined, signal: AbortSignal): Promise<AsyncIterable<string>> {
+function open(url: string, lastId: string | undefined, signal: AbortSignal): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { Accept: 'text/event-stream', ...(lastId !== undefined && { 'Last-Event-ID': lastId }) };
     const asked = request(url, { agent: false, signal, headers }, (answer) => {

@@ -11,18 +11,6 @@ export type WebHandler = (request: Request, params: ControllerParams) => Respons
 /** A handler of Node's own types, such as an Express application. `next()` is a 404, and `next(error)` is a 500. */
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
 
-/**
- * Takes the socket of a WebSocket handshake, and answers it, such as by `handleUpgrade` of `ws`.
- *
- * @param head bytes that came behind the handshake; mostly empty
- */
-export type UpgradeHandler = (
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-  params: ControllerParams,
-) => unknown;
-
 export interface MountSettings
   extends Pick<
     OperationSettings,
@@ -38,9 +26,16 @@ export interface MountSettings
 export interface NodeMountSettings extends MountSettings {
   /** Whether the path of `request.url` begins after the path of the group. Default: `false`. */
   readonly strip?: boolean;
-  /** Gets each request `GET` with `Upgrade: websocket`. Without `upgrade`, such a request is a usual GET. */
-  readonly upgrade?: UpgradeHandler;
+  /**
+   * Takes the socket of a WebSocket handshake, and answers it, such as by `handleUpgrade` of `ws`. Without `upgrade`, a
+   * handshake is a usual GET.
+   *
+   * @param head bytes that came behind the handshake; mostly empty
+   */
+  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, params: ControllerParams): unknown;
 }
+
+export type UpgradeHandler = NonNullable<NodeMountSettings['upgrade']>;
 
 /** The default export of a controller that is a handler of its own. */
 export interface Mount {

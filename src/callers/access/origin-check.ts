@@ -36,9 +36,9 @@ export function createCheckOrigin(
 
   function checkOrigin(exchange: Exchange): undefined {
     const { verb: ownVerb, settings, mount } = exchange.choice.operation;
-    if (mount?.ownsCors) return;
+    const opensSocket = mount !== undefined && exchange.opensSocket;
+    if (opensSocket ? mount.ownsHandshakes : mount?.ownsCors) return;
     const verb = ownVerb === ANY_VERB ? exchange.verb : ownVerb;
-    const { opensSocket } = exchange;
     if (!opensSocket && (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange))) return;
     const mayUseCookies =
       readsCookies || rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function');

@@ -104,7 +104,12 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
       case 'keyof':
         return keysOf(evaluate(node.operand, scope), fail);
       case 'indexed':
-        return propertyOf(evaluate(node.object, scope), evaluate(node.key, scope), fail);
+        // `A['b']['c']` begins where `A['b']` does, so the place can mean the whole alone.
+        return propertyOf(
+          node.object.kind === 'indexed' ? evaluateNode(node.object, scope) : evaluate(node.object, scope),
+          evaluate(node.key, scope),
+          fail,
+        );
       case 'typeof':
         return evaluateTypeOf(node, scope, fail);
       case 'template':

@@ -1,7 +1,7 @@
 // Evaluates the members of object types, interfaces and classes to a record (the shape of an object), with the
 // constraints in the members' comments. `failAt` throws the errors of the evaluator.
 import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
-import { CircularType, Unsupported } from '../source/source-error.ts';
+import { CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
 import { isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
 import { constrain } from './narrow.ts';
@@ -96,7 +96,7 @@ function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): 
 
 /** @param at the offset of the error in the file of the scope */
 export function failAt({ path }: Scope, at: number): Fail {
-  return (message, cure) => {
+  return (message, cure = message.endsWith('is not understood') ? WRITE_OUT : undefined) => {
     throw new Unsupported(message, path, at, cure);
   };
 }

@@ -37,6 +37,11 @@ export async function rollOut(
   // A change aborts a load that hangs, every other step aborts a trial, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: isTrial ? 'interrupted' : 'outdated' };
   const { workers, groups, files } = outcome;
+  const wantsTypes = !isTrial && mayRepeat && groups.some(({ wanted }) => wanted !== undefined);
+  if (wantsTypes && (await service.makeTypes?.())) {
+    quitAll(workers);
+    return { kind: 'outdated', change: 'contracts.gen.ts' };
+  }
   if (isTrial && !hasMoreGroups(table.current.groups, groups)) {
     quitAll(workers);
     return { kind: 'no-change' };

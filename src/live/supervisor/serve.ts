@@ -27,11 +27,17 @@ import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
 import type { SupervisorStatus } from './status.ts';
+import type { Service } from './step-parts.ts';
 import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { adoptPort, describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
+
+export interface Dev {
+  readonly record: DevRecord;
+  readonly makeTypes: NonNullable<Service['makeTypes']>;
+}
 
 export interface ServeOptions {
   readonly settings: Settings;
@@ -55,7 +61,7 @@ export interface ServeOptions {
   /** Whether a start whose groups do not load, as READY demands, ends with an error. */
   readonly exitsIfNotReady?: boolean;
   /** Only in `gatefold dev`. */
-  readonly dev?: DevRecord | undefined;
+  readonly dev?: Dev | undefined;
   /** Where a debugger finds the worker that serves. */
   readonly inspect?: InspectorAddress | undefined;
 }
@@ -69,7 +75,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
   const generationFile = createGenerationFile({
-    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev, log },
+    ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: dev?.record, log },
   });
   const mark = createServiceMark(dataDir, log);
   let supervisor: Supervisor | undefined;
@@ -125,6 +131,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     supervisor = new Supervisor({
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
       ...{ dataDir, store, secureState: certificates?.state, inspect: options.inspect },
+      makeTypes: dev?.makeTypes,
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);
@@ -136,6 +143,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, () => supervisor?.sendSecureState());
+    // The files of a package can have changed since the types were made, which no worker sees.
+    const hadMadeTypes = statOf(join(controllersDir, 'contracts.gen.ts')) !== undefined;
     await supervisor.start();
     if (isStopping()) return;
     if (options.exitsIfNotReady) refuseUnready(supervisor.status(), settings.ready);
@@ -145,6 +154,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.showAll(url);
     logDocs(settings, log);
+    if (hadMadeTypes) void dev?.makeTypes();
   } catch (error) {
     // This error does not end the process: either the workers serve, or `stop` is about to end the process.
     if (isServing || isStopping()) return log.error('supervisor-exception', describeError(error));

@@ -16,6 +16,8 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly groups: GroupCounts;
   /** Undefined while no generation has had tasks. */
   readonly tasks?: readonly TaskState[] | undefined;
+  /** Events published since the start, and the bytes of those that are kept. */
+  readonly channels?: { readonly published: number; readonly keptBytes: number };
   /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
   readonly rejected: Rejection | undefined;
 }

@@ -28,6 +28,8 @@ export interface Service {
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   /** Where a debugger finds one of the workers that serve. The number of the port stays the same over edits. */
   readonly inspect: InspectorAddress | undefined;
+  /** Has TypeScript write out the types that the reader refuses (type-maker.ts). Only in `gatefold dev`. */
+  readonly makeTypes: (() => Promise<boolean>) | undefined;
   readonly log: Log;
   readonly pool: Pool;
   readonly watch: FolderWatch;

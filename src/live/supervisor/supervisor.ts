@@ -14,6 +14,7 @@ import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
 import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
+import { ServingChannels } from './serving-channels.ts';
 import { ServingTasks, type ServingTasksOptions } from './serving-tasks.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import { endAll, type Service, type StepResult, sendSecureState } from './step-parts.ts';
@@ -24,7 +25,7 @@ import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
-    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect'>>,
+    Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect' | 'makeTypes'>>,
     Pick<ServingTasksOptions, 'dataDir' | 'store'> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
@@ -51,6 +52,7 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #service: Service;
   readonly #agenda: Agenda;
+  readonly #channels: ServingChannels;
   readonly #requestGroup: (worker: WorkerHandle, group: string) => void;
   #runningStep: Step | undefined;
   #nextStepTimer: NodeJS.Timeout | undefined;
@@ -58,7 +60,7 @@ export class Supervisor {
   #unstableLoads = 0;
 
   constructor(options: SupervisorOptions) {
-    const { dir, now = () => performance.now(), secureState, onGroups, inspect } = options;
+    const { dir, now = () => performance.now(), secureState, onGroups, inspect, makeTypes } = options;
     const pool = options.createPool(this.#workerEvents());
     const watch = options.createWatch((cause) => this.#onChange(cause));
     const table = createGroupTable();
@@ -66,9 +68,10 @@ export class Supervisor {
     const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
     const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });
     this.#options = options;
+    this.#channels = new ServingChannels(log, store !== undefined);
     this.#service = {
       ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
-      ...{ tasks, inspect },
+      ...{ tasks, inspect, makeTypes },
       stopping: this.#stopping.signal,
     };
     this.#agenda = new Agenda(this.#service);
@@ -109,7 +112,8 @@ export class Supervisor {
   }
 
   status(): SupervisorStatus {
-    return describeService(this.#service, this.#agenda);
+    const { published, keptBytes } = this.#channels.machine ?? { published: 0, keptBytes: 0 };
+    return { ...describeService(this.#service, this.#agenda), channels: { published, keptBytes } };
   }
 
   /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
@@ -131,6 +135,7 @@ export class Supervisor {
       died: (worker, death) => this.#onDied(worker, death),
       gone: (worker) => {
         this.#service.tasks.runner?.ended(worker, undefined);
+        this.#channels.machine?.gone(worker);
         this.#options.onWorkers?.();
         this.#runNextStep();
       },
@@ -146,6 +151,7 @@ export class Supervisor {
       },
       spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
       taskEnded: (worker, end) => this.#service.tasks.runner?.ended(worker, end),
+      channelUsed: (worker, message) => this.#channels.receive(worker, message),
       metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
     };
   }
@@ -215,6 +221,8 @@ export class Supervisor {
     if (load.ok) return;
     table.addGroup(load);
     this.#onGroupsChanged();
+    // Only a generation waits for the types of a new file.
+    if (load.wanted !== undefined && this.#service.makeTypes !== undefined) this.#agenda.requestGeneration(load.file);
     this.#runNextStep();
   }
 

@@ -2,6 +2,7 @@
 // reports its state back (messages.ts has the messages). This file does not know how the parts of a worker are built.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
+import { provideChannels } from '../../base/channel-hub.ts';
 import { isInspected, moveInspector } from '../../base/inspector.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import type { RateLimiter, Spending } from '../../callers/rates/rate-limiter.ts';
@@ -9,6 +10,7 @@ import type { LoadedService } from '../../groups/service-file.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { App } from '../../request/app.ts';
 import { keepContextOfMicrotasks } from '../../request/exchange-contexts.ts';
+import type { ChannelHub } from '../channels/hub.ts';
 import { authorsFrame } from '../load/load-error.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import type { Groups } from '../load/registry.ts';
@@ -71,6 +73,12 @@ export async function runWorker({
   /** Loaded only for a service with `start` or tasks. */
   let tasks: Promise<TaskHost> | undefined;
   let taskHost: TaskHost | undefined;
+  /** Loaded at the first use of a channel. */
+  let channels: ChannelHub | undefined;
+  provideChannels(async () => {
+    channels = new (await import('../channels/hub.ts')).ChannelHub(send);
+    return channels;
+  });
   const admissions = createAdmissions((group) => send({ kind: 'requested', group }));
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
@@ -123,6 +131,10 @@ export async function runWorker({
       case 'run-task':
       case 'abort-task':
         return void receiveTask(message);
+      case 'channel-opened':
+      case 'channel-events':
+      case 'channel-published':
+        return channels?.receive(message);
       case 'drain':
         return startDraining(message.timeout, message.acceptFor);
       case 'balances':

@@ -5,6 +5,7 @@ import type { InspectorAddress } from '../../base/inspector.ts';
 import type { Balance, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
+import type { FromMachine, ToMachine } from '../channels/machine.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import type { TaskEnd, TaskOrder } from '../tasks/task-host.ts';
@@ -53,6 +54,7 @@ export type ToWorker =
   /** Close the inspector, and open it at this address. The reply is `inspected`. */
   | { readonly kind: 'inspect'; readonly address: InspectorAddress | undefined }
   | TaskOrder
+  | FromMachine
   | { readonly kind: 'ping' };
 
 export type FromWorker =
@@ -87,6 +89,7 @@ export type FromWorker =
   /** A call to the store, which operate/store/link.ts answers. */
   | WorkerCall
   | TaskEnd
+  | ToMachine
   | { readonly kind: 'inspected'; readonly url: string | undefined }
   | { readonly kind: 'pong'; readonly isInspected?: boolean };
 

@@ -4,7 +4,6 @@
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import { digestOf, MADE_TYPES_FILE, type MadeIndex, placeKey, type Source } from '../../contract/made-types.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
@@ -43,7 +42,7 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
   let project: TypeProject | undefined;
   try {
     for (;;) {
-      writeFileSync(draft, render(made, project));
+      writeFileSync(draft, render(made));
       const inspection = await inspectFolder(settings, io, { madeTypes: draft });
       const isNew = ({ wanted }: { wanted?: WantedType | undefined }) =>
         wanted !== undefined && wanted.path !== draft && !made.has(keyOf(wanted)) && !refused.has(keyOf(wanted));
@@ -51,17 +50,20 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
         .filter(isNew)
         .map((broken) => broken.wanted as WantedType);
       if (wanted.length === 0) break;
-      project = openTypeProject(folder, wanted);
+      project?.close();
+      project = await openTypeProject(folder, wanted);
       for (const type of wanted) make(type, project);
     }
   } finally {
+    project?.close();
     rmSync(draftFolder, { recursive: true, force: true });
   }
-  const text = render(made, project);
+  const text = render(made);
   const isCurrent = readOrEmpty(file) === text;
   if (switches.has('check') && !isCurrent)
     throw new CommandError(`${MADE_TYPES_FILE} is out of date. Run: gatefold contracts`);
-  if (!isCurrent) replace(file, text);
+  if (text === '') rmSync(file, { force: true });
+  else if (!isCurrent) writeWholeFile(file, text, { mode: 0o644, isDurable: false });
   const json = {
     file,
     changed: !isCurrent,
@@ -70,7 +72,7 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
   };
   const count = made.size === 1 ? '1 type' : `${made.size} types`;
   const answer = isCurrent ? `${MADE_TYPES_FILE} is current: ${count}` : `Wrote ${MADE_TYPES_FILE}: ${count}`;
-  const warnings = [...refused.values(), ...notes];
+  const warnings = [...refused.values(), ...new Set(notes)];
   return {
     json,
     text: made.size === 0 && isCurrent ? 'No type needs TypeScript' : answer,
@@ -115,7 +117,7 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
 }
 
 /** Writes the file sorted, so that only what has changed differs. Returns an empty text for no type. */
-function render(made: ReadonlyMap<string, MadeType>, project: TypeProject | undefined): string {
+function render(made: ReadonlyMap<string, MadeType>): string {
   if (made.size === 0) return '';
   const sources = new Map(
     [...made.values()].flatMap((type) => type.sources).map((source) => [source.join('\n'), source]),
@@ -129,7 +131,7 @@ function render(made: ReadonlyMap<string, MadeType>, project: TypeProject | unde
       [name, sources.map((source) => indexes.get(source.join('\n')) as number).sort((a, b) => a - b)],
     ]);
   const types = [...made.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ text }) => text);
-  const head = `// Written by \`gatefold contracts\` with TypeScript ${project?.ts.version}. Do not edit it: run the command again.\n`;
+  const head = '// Written by `gatefold contracts` with TypeScript. Do not edit it: run the command again.\n';
   const text = `${[head, ...types].join('\n')}\n`;
   const index: MadeIndex = {
     digest: digestOf(text),
@@ -137,14 +139,4 @@ function render(made: ReadonlyMap<string, MadeType>, project: TypeProject | unde
     sources: sorted.map(([, source]) => source),
   };
   return `${text}/*gatefold ${JSON.stringify(index)}*/\n`;
-}
-
-/** Replaces the file whole, because a service may read it. Removes a file that nothing needs. */
-function replace(path: string, text: string): void {
-  try {
-    if (text === '') rmSync(path);
-    else writeWholeFile(path, text, { mode: 0o644, isDurable: false });
-  } catch (error) {
-    throw new CommandError(`Cannot write ${path}: ${describeFailure(error)}`);
-  }
 }

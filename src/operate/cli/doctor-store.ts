@@ -7,8 +7,11 @@ import type { StoreDescription } from './store.ts';
 /** Seconds. Each machine checks the expiry of credentials by its own clock, so a larger difference is a warning. */
 const MAX_CLOCK_DIFFERENCE = 5;
 
-export async function checkStore({ settings }: Installation, report: Report): Promise<void> {
+export async function checkStore({ settings, inspection }: Installation, report: Report): Promise<void> {
   if (settings.store === undefined) return;
+  const { channels } = inspection instanceof Error ? { channels: [] } : inspection;
+  if (channels.length > 0)
+    report('note', `an event of a channel (${channels.join(', ')}) reaches one machine: see docs/CHANNELS.md`);
   const { tls, hosts } = settings.store;
   if (tls === 'off' && !hosts.every(({ host }) => isLoopback(host)))
     report('warning', 'the connection has no TLS: remove sslmode=disable');

@@ -1,6 +1,7 @@
 // The child process of inspection.ts: loads the controllers with the server's own loader, makes what its job asks for,
 // and ends.
 import { join } from 'node:path';
+import { processChannels, provideChannels } from '../../base/channel-hub.ts';
 import { FALLBACK, SERVICE } from '../../base/group-name.ts';
 import { createLog } from '../../base/log.ts';
 import { outlineAccess } from '../../callers/access/access.ts';
@@ -38,6 +39,7 @@ export function runInspection(): void {
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   const { settings, skip, loadTimeout, wantsDocument, wantsTypes, madeTypes } = job;
   const dir = settings.controllersDir;
+  provideChannels(async () => (await import('../../live/channels/hub.ts')).createLocalChannels());
   let serviceState = { kind: 'none' } as ServiceState;
   const onService = (state: ServiceState) => {
     serviceState = state;
@@ -61,6 +63,7 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   return {
     groups: loadedGroups,
     service: serviceFile,
+    channels: [...processChannels().names.keys()],
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
     // The client adds `/api` to a URL without a path. So the URL of an empty base path ends with `/.`.
     declarations:

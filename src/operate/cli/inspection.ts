@@ -50,6 +50,8 @@ export interface InspectedService extends GroupLoad {
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
   readonly service?: InspectedService | undefined;
+  /** The names of the channels that the controllers open when they load. */
+  readonly channels: readonly string[];
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly strayErrors: readonly { readonly reason: string; readonly at?: string }[];
   // The fields that follow are undefined unless the job asks for them.

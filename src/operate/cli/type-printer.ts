@@ -2,6 +2,7 @@
 // lists and unions, without names but those of types that contain themselves.
 import type ts from 'typescript-5';
 import type { TypeProject } from './type-project.ts';
+import { baseOf, declarationsOf, elementFlagsOf, isLibrary, partsOf, pathsOf } from './type-script.ts';
 
 /** Thrown for a type that no JSON has, or that would lose a check. */
 export class Unprintable extends Error {}
@@ -16,6 +17,8 @@ export interface PrintedType {
 
 const MAX_TYPES = 3000;
 const MAX_NESTING = 100;
+/** `NoTruncation` of the flags of `typeToString`. */
+const NO_TRUNCATION = 1;
 /** Global types that the reader knows, and classes that no JSON has. */
 const READ_CLASSES = /^(?:Date|File|Blob)$/;
 const UNREAD_CLASSES =
@@ -23,8 +26,9 @@ const UNREAD_CLASSES =
 
 /** @throws Unprintable */
 export function printType(type: ts.Type, name: string, project: TypeProject): PrintedType {
-  const { ts, checker, isLibrary } = project;
+  const { ts, checker } = project;
   const { TypeFlags: F } = ts;
+  const hiding: readonly ts.SyntaxKind[] = [ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword];
   const helpers = new Map<string, string>();
   const notes: string[] = [];
   /** The structures around the one that is printed. `helper` is set when one contains itself. */
@@ -35,7 +39,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
   function print(target: ts.Type, at: string): string {
     if (++count > MAX_TYPES) throw new Unprintable(`${at}: it has more than ${MAX_TYPES} types`);
     // The type of `A extends B ? A : C` is a substitution of `A`.
-    if (target.flags & F.Substitution) return print((target as ts.SubstitutionType).baseType, at);
+    if (target.flags & F.Substitution) return print(baseOf(target), at);
     const isStructure =
       (target.flags & (F.Object | F.Union | F.Intersection)) !== 0 && (target.flags & F.Boolean) === 0;
     if (!isStructure) return printPlain(target, at);
@@ -67,7 +71,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
     const WORDS = [
       [F.BooleanLiteral, checker.typeToString(target)],
       [F.Boolean, 'boolean'],
-      [F.TemplateLiteral, checker.typeToString(target, undefined, ts.TypeFormatFlags.NoTruncation)],
+      [F.TemplateLiteral, checker.typeToString(target, undefined, NO_TRUNCATION)],
       [F.String, 'string'],
       [F.Number, 'number'],
       [F.Null, 'null'],
@@ -82,32 +86,37 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
   }
 
   function printStructure(target: ts.Type, at: string): string {
-    if (target.isUnion()) return printUnion(target.types, at);
-    if (target.isIntersection()) {
+    if (target.flags & F.Union) return printUnion(partsOf(target), at);
+    if (target.flags & F.Intersection) {
       // A brand: `string & { __brand: 'Id' }`.
-      const scalar = target.types.find(({ flags }) => (flags & (F.StringLike | F.NumberLike | F.BooleanLike)) !== 0);
+      const scalar = partsOf(target).find(({ flags }) => (flags & (F.StringLike | F.NumberLike | F.BooleanLike)) !== 0);
       if (scalar !== undefined) return print(scalar, at);
     }
-    if (checker.isTupleType(target)) return printTuple(target as ts.TupleTypeReference, at);
-    if (checker.isArrayType(target))
-      return `Array<${print(checker.getTypeArguments(target as ts.TypeReference)[0] as ts.Type, `${at}[]`)}>`;
-    const declaration = target.symbol?.declarations?.[0];
-    const className = target.symbol?.name ?? '';
-    const isGlobal = declaration !== undefined && /@types[\\/]node|^lib\./.test(fileOf(declaration));
+    if (checker.isTupleType(target)) return printTuple(target, at);
+    const symbol = target.getSymbol();
+    const className = symbol?.name ?? '';
+    const isGlobal = pathsOf(symbol).some((path) => isLibrary(path) || /@types[\\/]node[\\/]/.test(path));
     if (isGlobal && READ_CLASSES.test(className)) return className;
     if (isGlobal && UNREAD_CLASSES.test(className))
       throw new Unprintable(`${at} is a ${className}, which JSON has not`);
     const props = checker.getPropertiesOfType(target);
     const names = new Set(props.map((prop) => prop.name));
+    // Also a list such as `interface Tags extends Array<string> {}`, without fields of its own.
+    const element =
+      names.has('map') &&
+      names.has('concat') &&
+      indexesOf(target).find(({ keyType }) => keyType.flags & F.Number)?.type;
+    if (element && props.every((prop) => pathsOf(prop).some(isLibrary))) return `Array<${print(element, `${at}[]`)}>`;
     if (names.has('toISOString') && names.has('getTime')) return 'Date';
-    if (target.getCallSignatures().length + target.getConstructSignatures().length > 0)
+    const { Call, Construct } = ts.SignatureKind;
+    if ([Call, Construct].some((kind) => checker.getSignaturesOfType(target, kind).length > 0))
       throw new Unprintable(`${at} is a function, which JSON has not`);
     return printObject(target, props, at);
   }
 
-  function fileOf(declaration: ts.Declaration): string {
-    const file = declaration.getSourceFile();
-    return isLibrary(file) ? 'lib.' : file.fileName;
+  function indexesOf(target: ts.Type) {
+    const indexes = checker.getIndexInfosOfType(target) as readonly (ts.IndexInfo & { valueType?: ts.Type })[];
+    return indexes.map(({ keyType, type, valueType = type }) => ({ keyType, type: valueType }));
   }
 
   function printUnion(parts: readonly ts.Type[], at: string): string {
@@ -135,9 +144,9 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       .replace(/\(([\w"-]+)\)/g, '$1');
   }
 
-  function printTuple(target: ts.TupleTypeReference, at: string): string {
-    const flags = target.target.elementFlags;
-    const items = checker.getTypeArguments(target).map((item, i) => {
+  function printTuple(target: ts.Type, at: string): string {
+    const flags = elementFlagsOf(target);
+    const items = checker.getTypeArguments(target as ts.TypeReference).map((item, i) => {
       const text = `(${print(item, `${at}[${i}]`)})`;
       const flag = flags[i] ?? ts.ElementFlags.Required;
       if (flag & ts.ElementFlags.Rest) return `...Array<${text}>`;
@@ -148,18 +157,16 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
 
   function printObject(target: ts.Type, props: readonly ts.Symbol[], at: string): string {
     const lines: string[] = [];
-    for (const { keyType, type: valueType } of checker.getIndexInfosOfType(target)) {
+    for (const { keyType, type: valueType } of indexesOf(target))
       if (!(keyType.flags & F.ESSymbol))
         lines.push(`[key: ${print(keyType, `${at}[key]`)}]: ${print(valueType, `${at}[key]`)};`);
-    }
     for (const prop of [...props].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       if (prop.name.startsWith('__@')) continue;
       const place = `${at}.${prop.name}`;
-      const isHidden = prop.declarations?.some((declaration) => {
-        const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
-        return (ts.getCombinedModifierFlags(declaration) & hidden) !== 0;
-      });
-      if (isHidden || prop.name.startsWith('__#')) throw new Unprintable(`${place} is private: it is no plain data`);
+      const isHidden = declarationsOf(prop).some((member) =>
+        (member as ts.PropertyDeclaration).modifiers?.some(({ kind }) => hiding.includes(kind)),
+      );
+      if (isHidden || prop.name.startsWith('__#')) throw new Unprintable(`${place} is private, which JSON has not`);
       const key = /^[A-Za-z_$][\w$]*$/.test(prop.name) ? prop.name : JSON.stringify(prop.name);
       const isOptional = (prop.flags & ts.SymbolFlags.Optional) !== 0;
       try {

@@ -5,6 +5,7 @@ import { openDescriptors } from '../../base/descriptors.ts';
 import type { WorkerStatus } from '../../live/supervisor/status.ts';
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
+import { CHANNEL_METRICS } from './channel-metrics.ts';
 import type { Family, Sample } from './exposition.ts';
 import {
   counter,
@@ -146,6 +147,7 @@ export const METRICS: readonly MetricRow[] = [
   ),
 
   ...TASK_METRICS,
+  ...CHANNEL_METRICS,
 
   gauge(
     'gatefold_credentials_rows',

@@ -18,6 +18,8 @@ export const COUNTERS = [
   'spansExported',
   'spansDropped',
   'connectionsRefused',
+  'channelDelivered',
+  'channelTooSlow',
 ] as const;
 
 export type Counters = Record<(typeof COUNTERS)[number], number>;

@@ -1,5 +1,6 @@
 // The worker's half of the metrics, loaded only with OPS_PORT. Counting a request allocates no memory, and no label
 // value comes from a client.
+import { processChannels } from '../../base/channel-hub.ts';
 import { descriptorLimit, openDescriptors } from '../../base/descriptors.ts';
 import { servingPage } from '../../base/group-name.ts';
 import { readHeap } from '../../base/heap.ts';
@@ -64,6 +65,7 @@ export function createWorkerMetrics(): WorkerMetrics {
       const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
       const heap = readHeap();
+      const { counts: channels } = processChannels();
       const spans = tracing?.status() ?? { exported: 0, dropped: 0 };
       return {
         requestsByOperation: requests.takeOperations(),
@@ -83,6 +85,8 @@ export function createWorkerMetrics(): WorkerMetrics {
         spansExported: growthOf('spans exported', spans.exported),
         spansDropped: growthOf('spans dropped', spans.dropped),
         connectionsRefused: growthOf('connections refused', app.refusedConnections()),
+        channelDelivered: growthOf('channel deliveries', channels.delivered),
+        channelTooSlow: growthOf('channel ends', channels.tooSlow),
         inFlight: app.inFlight(),
         rateLimitCallers: callers,
         memoryBytes: memoryBytes(),

@@ -2,9 +2,10 @@
 // of a Reply, the events of a stream. Bytes, streams of bytes and web responses have no fields.
 import { type EventStream, isEventStream } from '../../api/controller/event-stream.ts';
 import { isReply, type Reply } from '../../api/controller/reply.ts';
+import { EVENTS_BEGIN } from '../../base/channel-hub.ts';
 import { refusal } from '../../base/errors.ts';
 import type { ResultFilter } from '../../contract/check/result-filter.ts';
-import { isEvent } from './event-stream.ts';
+import { type EventIterator, isEvent } from './event-stream.ts';
 import { isJson } from './json.ts';
 
 /** @throws or rejects with HttpError UNENCODABLE_RESULT, when a part of the result cannot be read */
@@ -47,9 +48,10 @@ function withField<T extends Reply | EventStream>(result: T, name: 'body' | 'sou
 
 function limitEvents(filter: ResultFilter, source: AsyncIterable<unknown>, status: number | undefined) {
   return {
-    [Symbol.asyncIterator](): AsyncIterator<unknown> {
-      const iterator = source[Symbol.asyncIterator]();
+    [Symbol.asyncIterator](): EventIterator {
+      const iterator: EventIterator = source[Symbol.asyncIterator]();
       return {
+        [EVENTS_BEGIN]: async () => (await iterator[EVENTS_BEGIN]?.()) ?? '',
         async next() {
           const { done, value } = await iterator.next();
           if (done === true) return { done, value: undefined };

@@ -3,6 +3,7 @@
 // reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../api/controller/event-stream.ts';
+import { EVENT_TEXT, EVENTS_BEGIN } from '../../base/channel-hub.ts';
 import { endBody, type LiveStream, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
@@ -20,6 +21,10 @@ export interface LiveEvents extends LiveStream {
   end(): void;
 }
 
+export interface EventIterator extends AsyncIterator<unknown> {
+  [EVENTS_BEGIN]?(): Promise<string>;
+}
+
 export function sendEvents(
   stream: EventStream,
   response: ServerResponse,
@@ -31,9 +36,10 @@ export function sendEvents(
   let cost = 0;
   let isOver = false;
   let hasBegun = false;
+  let firstFields = '';
   let timer: NodeJS.Timeout | undefined;
   const retry = stream.options.retry ?? RETRY;
-  const iterator = stream.source[Symbol.asyncIterator]();
+  const iterator: EventIterator = stream.source[Symbol.asyncIterator]();
   // After an error comes 'close', at which the exchange cancels the stream.
   response.on('error', () => {});
   void run();
@@ -41,6 +47,8 @@ export function sendEvents(
 
   async function run(): Promise<void> {
     try {
+      firstFields = (await iterator[EVENTS_BEGIN]?.()) ?? '';
+      if (isOver) return;
       let next = Promise.resolve(iterator.next()).then(encodeNext);
       // If the source fails at once, the answer is an error. Otherwise, the head is sent before the first event comes.
       await Promise.race([next, new Promise(setImmediate)]);
@@ -66,7 +74,7 @@ export function sendEvents(
   function begin(): boolean {
     hasBegun = true;
     if (!listener.begin()) return false;
-    write(`retry: ${retry}\n\n`);
+    write(`retry: ${retry}\n${firstFields}\n`);
     return true;
   }
 
@@ -142,6 +150,8 @@ function encodeNext({ done, value }: IteratorResult<unknown>): string | undefine
 }
 
 function encodeEvent(item: unknown): string {
+  const made = (item as { readonly [EVENT_TEXT]?: string } | null | undefined)?.[EVENT_TEXT];
+  if (made !== undefined) return made;
   const { data, event, id, retry } = isEvent(item) ? item : { data: item };
   const json = JSON.stringify(data === undefined ? null : data);
   if (json === undefined) throw new TypeError(`the data of an event is a ${typeof data}, which has no JSON form`);

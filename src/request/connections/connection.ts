@@ -55,10 +55,14 @@ export function connectionOf(socket: object): Connection {
   return (socket as TrackedSocket)[CONNECTION] as Connection;
 }
 
-/** Says whether requests of the connection wait for their answers, or an answer is not sent to its last byte. */
-export function isAnswering(socket: object): boolean {
+/**
+ * Says whether the connection belongs to an earlier request: requests wait for their answers, an answer is not sent to
+ * its last byte, or an answer ends the connection.
+ */
+export function isTaken(socket: object): boolean {
   const { waitingCount = 0, lastExchange }: Partial<Connection> = findConnection(socket) ?? {};
-  return waitingCount > 0 || (lastExchange !== undefined && lastExchange.response.socket !== null);
+  const { response } = lastExchange ?? {};
+  return waitingCount > 0 || (response !== undefined && (response.socket !== null || !response.shouldKeepAlive));
 }
 
 /** Milliseconds between two sweeps. A time limit takes effect up to two sweeps late. */

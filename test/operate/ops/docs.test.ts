@@ -167,6 +167,8 @@ function service(): ServiceStatus {
     spansExported: 0,
     spansDropped: 0,
     connectionsRefused: 0,
+    channelDelivered: 0,
+    channelTooSlow: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
   };
   const report = { inFlight: 0, memoryBytes: 1, openDescriptors: 1, maxDescriptors: 1 } as WorkerReport;

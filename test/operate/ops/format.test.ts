@@ -44,6 +44,8 @@ function totals() {
     spansExported: 0,
     spansDropped: 0,
     connectionsRefused: 0,
+    channelDelivered: 0,
+    channelTooSlow: 0,
   };
 }
 

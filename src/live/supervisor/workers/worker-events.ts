@@ -1,6 +1,7 @@
 // The states, the events and the end of a worker, as the supervisor learns of them.
 import type { LastRequest } from '../../../base/worker-note.ts';
 import type { Spending } from '../../../callers/rates/rate-limiter.ts';
+import type { ToMachine } from '../../channels/machine.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
 import type { FromWorker } from '../../worker/messages.ts';
@@ -62,4 +63,6 @@ export interface WorkerEvents {
   metrics?(worker: WorkerHandle, metrics: unknown): void;
   /** A run of a task of the service file has ended in the worker. */
   taskEnded?(worker: WorkerHandle, end: Extract<FromWorker, { kind: 'task-ended' }>): void;
+  /** The worker opens a channel, or publishes an event. */
+  channelUsed?(worker: WorkerHandle, message: ToMachine): void;
 }

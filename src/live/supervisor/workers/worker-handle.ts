@@ -163,9 +163,9 @@ export class WorkerProcess {
     this.#worker.process.kill('SIGKILL');
   }
 
-  send(message: ToWorker, socket?: BoundSocket): void {
-    if (!this.#worker.isConnected()) return;
-    this.#worker.send(seal(message), socket as unknown as SendHandle, {}, () => {});
+  /** @param onSent called when the system has taken the message, also when it could not */
+  send(message: ToWorker, socket?: BoundSocket, onSent = (): void => {}): void {
+    if (this.#worker.isConnected()) this.#worker.send(seal(message), socket as unknown as SendHandle, {}, onSent);
   }
 
   /** Sends a ping. Called once a second. Kills the worker when too many pings have passed without a message from it. */
@@ -173,10 +173,9 @@ export class WorkerProcess {
     // A worker without a channel drains, or is about to end. So it gets no ping.
     if (this.state === 'gone' || !this.#worker.isConnected()) return;
     const outOfTime = ['booting', 'loading'].includes(this.state) ? this.#clock?.check() : '';
-    const count = this.#unansweredPings;
+    const count = this.#unansweredPings++;
     if (count >= MAX_UNANSWERED_PINGS && outOfTime !== undefined && !this.isInspected)
       this.kill((heap) => [describeBlock(count, heap), outOfTime].filter(Boolean).join('; '));
-    this.#unansweredPings++;
     this.send({ kind: 'ping' });
   }
 
@@ -263,6 +262,9 @@ export class WorkerProcess {
         return this.#events.metrics?.(this, message.metrics);
       case 'task-ended':
         return this.#events.taskEnded?.(this, message);
+      case 'channel-open':
+      case 'channel-publish':
+        return this.#events.channelUsed?.(this, message);
       case 'spent':
         return this.#events.spent?.(this, message.spendings);
     }
@@ -302,17 +304,16 @@ export class WorkerProcess {
   #handleEnd(exitText?: string): void {
     // The channel can end after `#lastMessagesTimer` has already treated the worker as ended.
     if (this.state === 'gone') return;
-    const isExpected =
-      this.#killReason === undefined &&
-      (this.#endOrder === 'quit' || (this.#endOrder === 'drain' && this.#worker.process.exitCode === 0));
+    const isDrained = this.#endOrder === 'drain' && this.#worker.process.exitCode === 0;
+    const isExpected = this.#killReason === undefined && (this.#endOrder === 'quit' || isDrained);
     const { request: lastRequest, heap } = this.#note?.take() ?? {};
     const killReason = typeof this.#killReason === 'function' ? this.#killReason(heap) : this.#killReason;
-    const reason = killReason ?? exitText ?? describeEnd(this.#worker.process, heap);
-    this.#endReason = reason;
+    this.#endReason = killReason ?? exitText ?? describeEnd(this.#worker.process, heap);
     const lastState = this.#disconnectTimer === undefined ? this.state : 'serving';
     this.state = 'gone';
     for (const timer of [this.#lastMessagesTimer, this.#disconnectTimer, this.#limitTimer]) clearTimeout(timer);
-    if (!isExpected) this.#events.died(this, { reason, lastState, importing: [...this.#importing], lastRequest });
+    if (!isExpected)
+      this.#events.died(this, { reason: this.#endReason, lastState, importing: [...this.#importing], lastRequest });
     this.#resolvePending();
     this.#events.gone(this);
   }

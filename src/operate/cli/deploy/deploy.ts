@@ -12,6 +12,7 @@ import {
   print,
   UsageError,
 } from '../command.ts';
+import { command as contracts } from '../contracts.ts';
 import { releaseName } from './folders.ts';
 import { type Order, type Result, readReply } from './order.ts';
 import { BUILD_SCRIPT, type Project, planProject } from './project.ts';
@@ -43,14 +44,22 @@ interface Outcome {
   readonly error?: string;
 }
 
-async function run({ operands, switches, flagValues, settings, io, now }: CommandCall): Promise<Answer> {
+async function run(call: CommandCall): Promise<Answer> {
+  const { operands, switches, flagValues, settings, io, now } = call;
   if (switches.has('back'))
     for (const other of ['setup', 'dry-run'])
       if (switches.has(other)) throw new UsageError(`--back and --${other} exclude each other`);
   const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   let project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
-  if (project.hasPage && !switches.has('back') && !switches.has('dry-run')) {
+  const copiesProject = !switches.has('back') && !switches.has('dry-run');
+  if (copiesProject && project.hasTypeScript) {
+    // A machine has no TypeScript.
+    const { warnings = [] } = await contracts.run({ ...call, switches: new Set() });
+    for (const warning of warnings) await printStep(warning);
+    project = planProject(io.cwd, settings);
+  }
+  if (copiesProject && project.hasPage) {
     await printStep(`npm run ${BUILD_SCRIPT}`);
     buildPage(io);
     project = planProject(io.cwd, settings);

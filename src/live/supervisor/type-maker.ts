@@ -1,0 +1,39 @@
+// Keeps contracts.gen.ts in `gatefold dev`: runs `gatefold contracts` in a process of its own, because TypeScript needs
+// much memory and blocks its process.
+import { execFile } from 'node:child_process';
+import type { Log } from '../../base/log.ts';
+import { entryPath } from '../../own-files.ts';
+
+/** Milliseconds from which a run is slow. The log has a hint for the first one. */
+const SLOW = 4000;
+
+/** @returns a function that resolves to whether the file has changed. Calls run one after the other */
+export function createTypeMaker(controllersDir: string, log: Log): () => Promise<boolean> {
+  let running: Promise<boolean> | undefined;
+  let lastWarnings = '';
+  let hint: { readonly hint?: string } = { hint: 'edits wait for TypeScript; version 7 is the fastest' };
+  const make = () =>
+    new Promise<boolean>((resolve) => {
+      const startedAt = performance.now();
+      const args = [...process.execArgv, entryPath('cli'), 'contracts', '--controllers-dir', controllersDir];
+      execFile(process.execPath, args, (_error, stdout, stderr) => {
+        const [, types] = /^Wrote .*: (\d+)/.exec(stdout) ?? [];
+        const took_ms = Math.round(performance.now() - startedAt);
+        if (types !== undefined)
+          log.info('contracts-written', { types: Number(types), took_ms, ...(took_ms > SLOW && hint) });
+        if (took_ms > SLOW) hint = {};
+        for (const warning of stderr === lastWarnings ? [] : stderr.trimEnd().split('\n'))
+          log.warn('contracts-warning', { warning });
+        lastWarnings = stderr;
+        resolve(types !== undefined);
+      });
+    });
+  return async () => {
+    // The caller may have read the file before the earlier run has written it.
+    const run = (running ?? Promise.resolve(false)).then(async (changed) => (await make()) || changed);
+    running = run;
+    const result = await run;
+    if (running === run) running = undefined;
+    return result;
+  };
+}

@@ -1,0 +1,135 @@
+// The TypeScript that the author has installed: 5 and 6 by their classic interface, 7 by `typescript/unstable/sync`,
+// which has the same words for most things. The functions of `TypeScript` hide the differences.
+import { readFileSync, realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type ts from 'typescript-5';
+import { statOf } from '../../base/fingerprint.ts';
+import { CommandError, lineOf } from './command.ts';
+
+export interface TypeScript {
+  /** The functions and flags that both interfaces have. */
+  readonly ts: typeof ts;
+  readonly program: Pick<ts.Program, 'getSourceFile'>;
+  readonly checker: ts.TypeChecker;
+  readonly configPath: string | undefined;
+  readonly close: () => void;
+}
+
+/** The names of installed packages, of which the first that can be asked is used. */
+const NAMES = ['typescript', 'typescript-6', 'typescript-5'];
+/** Without strict checks of null, a type would lose `null` and `undefined`. */
+const OPTIONS = { noEmit: true, strictNullChecks: true, allowImportingTsExtensions: true };
+
+/** @throws CommandError */
+export async function openTypeScript(folder: string, paths: readonly string[]): Promise<TypeScript> {
+  const require = createRequire(join(folder, 'x.js'));
+  const configPath = findConfig(folder);
+  let reason = '';
+  for (const name of NAMES)
+    try {
+      const loaded = require(name) as typeof ts;
+      if (typeof loaded.createProgram === 'function') return openClassic(loaded, folder, configPath, paths);
+      const load = (part: string) => import(pathToFileURL(require.resolve(`${name}/unstable/${part}`)).href);
+      const parts = { ...(await load('sync')), ...(await load('ast')), version: loaded.version };
+      return openNative(parts, folder, configPath, paths);
+    } catch (error) {
+      reason ||= lineOf(error).slice(0, 100);
+    }
+  throw new CommandError(
+    `No TypeScript 5.9, 6 or 7 can be asked: ${reason}. Run beside the controllers: npm install --save-dev typescript`,
+  );
+}
+
+function findConfig(folder: string): string | undefined {
+  const path = join(folder, 'tsconfig.json');
+  if (statOf(path)?.isFile() === true) return path;
+  return dirname(folder) === folder ? undefined : findConfig(dirname(folder));
+}
+
+function openClassic(
+  loaded: typeof ts,
+  folder: string,
+  configPath: string | undefined,
+  paths: readonly string[],
+): TypeScript {
+  const config = configPath && loaded.parseConfigFileTextToJson(configPath, readFileSync(configPath, 'utf8')).config;
+  const home = configPath === undefined ? folder : dirname(configPath);
+  const parsed = loaded.parseJsonConfigFileContent(config ?? {}, loaded.sys, home, OPTIONS);
+  const rootNames = [...new Set([...parsed.fileNames, ...paths])];
+  const program = loaded.createProgram({ rootNames, options: { ...parsed.options, ...OPTIONS } });
+  return { ts: loaded, program, checker: program.getTypeChecker(), configPath, close() {} };
+}
+
+interface Native {
+  readonly API: new (
+    options: object,
+  ) => {
+    parseConfigFile(path: string): { readonly fileNames: readonly string[] };
+    updateSnapshot(changes: object): { getProjects(): readonly Pick<TypeScript, 'program' | 'checker'>[] };
+    close(): void;
+  };
+}
+
+function openNative(
+  parts: typeof ts & Native,
+  folder: string,
+  configPath: string | undefined,
+  paths: readonly string[],
+): TypeScript {
+  // The options are those of a file that only this process has, because the interface takes none.
+  const madeConfig = join(configPath === undefined ? folder : dirname(configPath), 'tsconfig.gatefold.json');
+  let text = '';
+  const readFile = (path: string) => (path === madeConfig ? text : undefined);
+  const fileExists = (path: string) => (path === madeConfig ? true : undefined);
+  const api = new parts.API({ cwd: folder, fs: { readFile, fileExists } });
+  const { fileNames } = configPath === undefined ? { fileNames: [] } : api.parseConfigFile(configPath);
+  const base = configPath === undefined ? {} : { extends: configPath };
+  text = JSON.stringify({ ...base, compilerOptions: OPTIONS, files: [...fileNames, ...paths], include: [] });
+  const [project] = api.updateSnapshot({ openProjects: [madeConfig] }).getProjects();
+  if (project === undefined)
+    throw new CommandError(`TypeScript ${parts.version} does not open ${configPath ?? folder}`);
+  const { program, checker } = project;
+  return { ts: parts, program, checker, configPath, close: () => api.close() };
+}
+
+/** The functions of TypeScript 7 in the place of fields of the classic interface. */
+interface NativeType {
+  getTypes(): readonly ts.Type[];
+  getBaseType(): ts.Type;
+  getTarget(): ts.TupleType;
+}
+type NativeDeclaration = { readonly path: string; resolve(): ts.Node | undefined };
+
+const isNative = (type: object): type is NativeType => 'getTypes' in type;
+
+export const partsOf = (type: ts.Type): readonly ts.Type[] =>
+  isNative(type) ? type.getTypes() : (type as ts.UnionOrIntersectionType).types;
+/** Returns `A` for the type of `A extends B ? A : C`. */
+export const baseOf = (type: ts.Type): ts.Type =>
+  isNative(type) ? type.getBaseType() : (type as ts.SubstitutionType).baseType;
+export const elementFlagsOf = (tuple: ts.Type): readonly ts.ElementFlags[] =>
+  (isNative(tuple) ? tuple.getTarget() : (tuple as ts.TupleTypeReference).target).elementFlags;
+
+const declared = (symbol: ts.Symbol | undefined): readonly (NativeDeclaration | ts.Declaration)[] =>
+  symbol?.declarations ?? [];
+export const declarationsOf = (symbol: ts.Symbol): ts.Node[] =>
+  declared(symbol).flatMap((declaration) => ('resolve' in declaration ? (declaration.resolve() ?? []) : declaration));
+/** Returns the paths of the files that declare a symbol. */
+export const pathsOf = (symbol: ts.Symbol | undefined): string[] =>
+  declared(symbol).map((item) => ('resolve' in item ? item.path : item.getSourceFile().fileName));
+
+export const isLibrary = (path: string): boolean =>
+  /^bundled:|[\\/]node_modules[\\/].+[\\/]lib[\\/]lib\.[\w.]+\.d\.ts$/.test(path);
+const realPaths = new Map<string, string>();
+/** TypeScript 7 writes the paths of declarations in lower case where the disk ignores the case. */
+export function realPathOf(path: string): string {
+  if (isLibrary(path)) return path;
+  const real = realPaths.get(path) ?? realpathSync.native(path);
+  realPaths.set(path, real);
+  return real;
+}
+export const packageOf = (path: string): string | undefined =>
+  /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(realPathOf(path))?.[1];
+export const isOwn = (path: string): boolean => !isLibrary(path) && packageOf(path) === undefined;

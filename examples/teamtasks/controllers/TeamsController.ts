@@ -96,7 +96,7 @@ export default class TeamsController {
         .onConflictDoUpdate({ target: [members.teamId, members.userId], set: { role: row.role } });
       return team;
     });
-    await record(path.id, user, 'joined', found.name);
+    await record(path.id, user, 'invited', found.name);
     if (member.kind === 'person')
       await sendLater({ to: member.email, subject: team.name, text: `${user.name} has added you to ${team.name}.` });
     return { id: found.id, name: found.name, role: member.role };
@@ -105,7 +105,8 @@ export default class TeamsController {
   async 'DELETE {id}/members/{member}'(_: undefined, { path, user }: OfMember): Promise<Reply<204>> {
     if (path.member !== user.id) await checkMember(path.id, user, ['owner']);
     await db.delete(members).where(and(eq(members.teamId, path.id), eq(members.userId, path.member)));
-    await record(path.id, user, 'left', path.member);
+    const [gone] = await db.select().from(users).where(eq(users.id, path.member));
+    await record(path.id, user, 'dismissed', gone?.name ?? '');
     await changes.publish({ teamId: path.id, left: path.member });
     return new Reply(204);
   }

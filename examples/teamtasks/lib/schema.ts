@@ -117,7 +117,7 @@ export const activity = pgTable('activity', {
   id: id(),
   teamId: teamId().notNull(),
   actor: text().notNull(),
-  what: text({ enum: ['added', 'changed', 'removed', 'commented', 'attached', 'joined', 'left'] }).notNull(),
+  what: text({ enum: ['added', 'changed', 'removed', 'commented', 'attached', 'invited', 'dismissed'] }).notNull(),
   subject: text().notNull(),
   createdAt: createdAt(),
 });

@@ -19,8 +19,12 @@ export function TaskDialog({ task, members, close }: Props) {
   // After each change in the team, the list has new objects.
   const load = useCallback(async () => {
     const path = idOf(task);
-    setComments(await api.tasks['GET {id}/comments']({ path }));
-    setAttachments(await api.tasks['GET {id}/attachments']({ path }));
+    const [comments, attachments] = await Promise.all([
+      api.tasks['GET {id}/comments']({ path }),
+      api.tasks['GET {id}/attachments']({ path }),
+    ]);
+    setComments(comments);
+    setAttachments(attachments);
   }, [task]);
   useEffect(() => void load(), [load]);
   useEffect(() => dialog.current?.showModal(), []);

@@ -35,7 +35,7 @@ export interface TestOptions {
    * The user of every request, unless `as` sets another user or `null`. With this option, `authenticate` of the service
    * file is not called. Without it, `authenticate` finds the user.
    */
-  readonly user?: ServiceUser;
+  readonly user?: TestUser;
   /** The log events of level error that the test expects: `['request-failed']`. Any other makes `close` fail. */
   readonly expectedErrors?: readonly string[];
 }
@@ -59,6 +59,9 @@ export interface TestCaller {
   client<Groups>(options?: ClientOptions): Client<Groups>;
 }
 
+/** A user for a test, with the fields that `authenticate` gives one. */
+export type TestUser = ServiceUser | (ServiceUser & Readonly<Record<string, unknown>>);
+
 /** A credential for a test, with the rights that a row of the credentials table would give. */
 export interface TestCredential {
   /** Fields of `params.application`; default: a generated `id`, and the name `test`. */
@@ -73,7 +76,7 @@ export interface TestCredential {
    * The user who calls through the application; `null` for none; default: the `user` of `startTest`, or else the user
    * whom `authenticate` finds.
    */
-  readonly user?: ServiceUser | null;
+  readonly user?: TestUser | null;
 }
 
 /** A running service. Its own `fetch` and `client` send no credential. */
@@ -86,7 +89,7 @@ export interface TestApi extends TestCaller, AsyncDisposable {
    * Returns another caller: a user (an object with an `id`), a credential, which needs no row in a table, or nobody
    * (`null`). `authenticate` of the service file is not called for a user, for `null` or for a credential with `user`.
    */
-  as(caller: ServiceUser | TestCredential | null): TestCaller;
+  as(caller: TestUser | TestCredential | null): TestCaller;
   /**
    * Runs a task of the service file once. Nothing else runs a task, or `start`, in a test. `close` aborts its signal.
    *

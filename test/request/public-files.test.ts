@@ -561,8 +561,10 @@ describe('fileReply', () => {
     const service = await startService({
       controllers: {
         'FileController.ts': `import { fileReply } from '${GATEFOLD}';
+import type { Reply } from 'gatefold';
 export default class {
-  'GET {path*}'(_: unknown, { path, query }: { path: { path: string }; query: { save?: string } }) {
+  static operations = { 'GET {path*}': { results: 'declared' } };
+  'GET {path*}'(_: unknown, { path, query }: { path: { path: string }; query: { save?: string } }): Reply<200, Uint8Array> {
     return fileReply(${JSON.stringify(uploads)}, path.path, query.save === undefined ? {} : { download: query.save || true });
   }
 }`,

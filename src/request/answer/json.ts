@@ -1,10 +1,12 @@
 // Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
 // Error or a promise into `{}`. Such an object is called lost. A result that contains a lost object at any depth is
 // refused.
+
 import { Readable } from 'node:stream';
 import { isEventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { refusal } from '../../base/errors.ts';
+import { isFileBody } from '../../base/files/file-body.ts';
 import { unixTime } from '../../base/time.ts';
 import { isClass } from '../../base/values.ts';
 import type { ByteSource } from './byte-stream.ts';
@@ -145,7 +147,8 @@ export function isJson(value: object): boolean {
   if (isPlain(value) || Array.isArray(value)) return true;
   // Plain objects of another realm (a vm context) have another Object.prototype.
   if (Object.getPrototypeOf(Object.getPrototypeOf(value)) === null) return true;
-  if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
+  if (isReply(value) || isEventStream(value) || isFileBody(value) || isStream(value)) return false;
+  if (value instanceof Error) return false;
   // A Buffer has toJSON(), too, but its bytes are sent.
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;

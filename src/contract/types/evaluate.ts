@@ -75,8 +75,8 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     };
     try {
       const shape = evaluateNode(node, scope);
-      const isGeneric = node.kind === 'name' && node.args.length > 0 && shape.kind === 'named';
-      return isGeneric && shape.inferredFrom === undefined ? withFallback(shape, useMade) : shape;
+      const isNamed = node.kind === 'name' && shape.kind === 'named';
+      return isNamed && shape.inferredFrom === undefined ? withFallback(shape, useMade) : shape;
     } catch (error) {
       return useMade(error);
     }

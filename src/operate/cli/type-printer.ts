@@ -37,7 +37,8 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
   let helperCount = 0;
 
   function print(target: ts.Type, at: string): string {
-    if (++count > MAX_TYPES) throw new Unprintable(`${at}: it has more than ${MAX_TYPES} types`);
+    if (++count > MAX_TYPES)
+      throw new Unprintable(`${at}: it has more than ${MAX_TYPES} types; write out the fields that clients may send`);
     // The type of `A extends B ? A : C` is a substitution of `A`.
     if (target.flags & F.Substitution) return print(baseOf(target), at);
     const isStructure =
@@ -48,7 +49,8 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       outer.helper ??= `Inner${++helperCount}_of_${name}`;
       return outer.helper;
     }
-    if (around.size > MAX_NESTING) throw new Unprintable(`${at}: it grows without end`);
+    if (around.size > MAX_NESTING)
+      throw new Unprintable(`${at}: it grows without end; write out the fields that clients may send`);
     const state: { helper?: string } = {};
     around.set(target, state);
     try {

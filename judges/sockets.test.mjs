@@ -19,7 +19,6 @@ const page = Object.fromEntries(
     ([, name, source]) => [name, source],
   ),
 );
-const hasChannels = readFileSync(join(root, 'src/api/controller.ts'), 'utf8').includes('channel');
 
 let service;
 let url;
@@ -41,8 +40,7 @@ before(async () => {
     'lib/users.ts',
     `export const userOfToken = (token: string) => (token === 'secret-of-ann' ? { id: 'ann' } : undefined);`,
   );
-  for (const [name, source] of Object.entries(page))
-    if (name.startsWith('controllers/') && (hasChannels || !source.includes('channel'))) put(name, source);
+  for (const [name, source] of Object.entries(page)) if (name.startsWith('controllers/')) put(name, source);
   const env = {
     ...process.env,
     ...{ PORT: '0', HOST: '127.0.0.1', WORKERS: '2', LOG_LEVEL: 'info', NODE_TEST_CONTEXT: undefined },
@@ -112,9 +110,7 @@ test('a page of another origin is refused', async () => {
   own.terminate();
 });
 
-test('a token as a protocol says who calls', {
-  skip: !hasChannels && 'this version has no channels',
-}, async () => {
+test('a token as a protocol says who calls', async () => {
   assert.equal(await open('/api/room?name=tea'), 401);
   assert.equal(await open('/api/room?name=tea', ['chat', 'secret-of-nobody']), 401);
   const socket = await open('/api/room?name=tea', ['chat', 'secret-of-ann']);
@@ -122,9 +118,7 @@ test('a token as a protocol says who calls', {
   socket.terminate();
 });
 
-test('a message of a room reaches its clients in both workers', {
-  skip: !hasChannels && 'this version has no channels',
-}, async () => {
+test('a message of a room reaches its clients in both workers', async () => {
   const protocols = ['chat', 'secret-of-ann'];
   const clients = await Promise.all(Array.from({ length: 12 }, () => open('/api/room?name=tea', protocols)));
   const other = await open('/api/room?name=coffee', protocols);

@@ -45,6 +45,8 @@ test('a durable file is synced before the rename, and its folder after it; anoth
   assert.deepEqual(seen, ['file: draft', 'folder: renamed']);
   writeWholeFile(path, 'next', { isDurable: false });
   assert.equal(seen.length, 2);
+  writeNewFile(join(folder, 'b'), 'text');
+  assert.deepEqual(seen.slice(2), ['file: renamed']);
 });
 
 test('a write that fails throws the error of the system, and leaves no draft', (t) => {

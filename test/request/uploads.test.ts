@@ -352,6 +352,17 @@ describe('body budget', () => {
     assert.ok(paused.length > 5 && resumed > 0 && resumed < 3, `${resumed} of ${paused.length}`);
   });
 
+  test('gives the reserved quarter to one upload that may be larger than it', () => {
+    const { begin, budget } = budgetOf(400 * KB);
+    for (const { made } of [begin(), begin(), begin()]) {
+      assert.ok(budget.reserve(made, 98 * KB));
+      budget.completeUpload(made);
+    }
+    const large = begin(1000 * KB);
+    assert.ok(budget.reserve(large.made, 20 * KB));
+    assert.equal(large.flow.flowing, true);
+  });
+
   test('gives the reserved quarter to uploads by their own limits', () => {
     const { begin, budget } = budgetOf(400 * KB);
     const [large, ...small] = [begin(1000 * KB), begin(), begin()] as [Made, Made, Made];

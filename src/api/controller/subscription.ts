@@ -1,7 +1,7 @@
 // A subscription to a channel: the number of its next event in the worker's copy of the channel.
 import { EVENTS_BEGIN, processChannels } from '../../base/channel-hub.ts';
 import { refusal } from '../../base/errors.ts';
-import type { ChannelItem, WorkerChannel } from '../../live/channels/hub.ts';
+import type { ChannelItem, OpenChannel, WorkerChannel } from '../../live/channels/hub.ts';
 import type { SubscribeOptions } from './channel.ts';
 
 type Result = IteratorResult<ChannelItem, undefined>;
@@ -16,9 +16,9 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
   #isOver = false;
   #pending: { resolve(result: Result): void; reject(error: unknown): void } | undefined;
 
-  constructor(opening: Promise<WorkerChannel>, options: SubscribeOptions) {
+  constructor(opening: Promise<OpenChannel>, options: SubscribeOptions) {
     this.#options = options;
-    this.#opening = opening.then((channel) => this.#start(channel));
+    this.#opening = opening.then((open) => this.#start(open));
     this.#opening.catch(() => {});
     options.signal?.addEventListener('abort', this.#end);
     if (options.signal?.aborted) this.#end();
@@ -42,9 +42,10 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
     return this;
   }
 
-  /** A client that has this id misses nothing, also if it reconnects before its first event. */
+  /** A client that has this id misses nothing, also if it reconnects before its first event. A reset has its own id. */
   async [EVENTS_BEGIN](): Promise<string> {
-    return `id: ${(await this.#opening).epoch}.${this.#next - 1}\n`;
+    const { epoch } = await this.#opening;
+    return this.#needsReset ? '' : `id: ${epoch}.${this.#next - 1}\n`;
   }
 
   /** Called when the channel has more events. */
@@ -68,9 +69,9 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
     this.wake();
   };
 
-  #start(channel: WorkerChannel): WorkerChannel {
+  #start({ channel, newest }: OpenChannel): WorkerChannel {
     const { after } = this.#options;
-    const { first, keep, newest, epoch } = channel;
+    const { first, keep, epoch } = channel;
     const [, ownEpoch, number] = /^(\w+)\.(\d{1,15})$/.exec(String(after)) ?? [];
     // Another worker can have sent an event before it came here, but a worker is never further behind than `keep`.
     const isKnown = ownEpoch === epoch && Number(number) >= first - 1 && Number(number) <= newest + keep;

@@ -3,6 +3,7 @@
 import { isReply } from '../../api/controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
+import { FAULTS } from './messages.ts';
 import { type Check, CheckRun, type Mistake } from './run.ts';
 
 /** Returns the first mistake of a result, or all undeclared fields; undefined for a result without mistakes. */
@@ -43,6 +44,6 @@ export function createResultCheck(
     const pointer = [...fields].join(', ');
     if (pointer === lastUndeclared) return undefined;
     lastUndeclared = pointer;
-    return pointer === '' ? undefined : { pointer, message: "is not declared and is sent without results: 'declared'" };
+    return pointer === '' ? undefined : { pointer, message: FAULTS.undeclared.message };
   };
 }

@@ -21,10 +21,16 @@ export class WorkerChannel extends EventLog<ChannelItem> {
   newest = 0;
   /** The subscriptions that wait for an event. */
   readonly waiting = new Set<Subscription>();
-  onOpened = (): void => {};
-  readonly opened = new Promise<void>((resolve) => {
+  onOpened = (_newest: number): void => {};
+  readonly opened = new Promise<number>((resolve) => {
     this.onOpened = resolve;
   });
+}
+
+/** `newest` is the newest event at the call of `open`. Later ones may have arrived since. */
+export interface OpenChannel {
+  readonly channel: WorkerChannel;
+  readonly newest: number;
 }
 
 export class ChannelHub {
@@ -60,14 +66,13 @@ export class ChannelHub {
   }
 
   /** Resolves when the supervisor has sent the numbers of its events. Asks once for all subscriptions. */
-  async open(name: string, keep: number): Promise<WorkerChannel> {
+  async open(name: string, keep: number): Promise<OpenChannel> {
     const known = this.#channels.get(name);
     const channel = known ?? new WorkerChannel(name, keep);
     this.#channels.set(name, channel);
     // Sent before the first wait: what this process publishes from now on must come after it.
     if (known === undefined) this.#send({ kind: 'channel-open', channel: name, keep });
-    if (channel.epoch === '') await channel.opened;
-    return channel;
+    return { channel, newest: channel.epoch === '' ? await channel.opened : channel.newest };
   }
 
   receive(message: FromMachine): void {
@@ -76,7 +81,7 @@ export class ChannelHub {
     if (message.kind === 'channel-opened') {
       channel.restart(message.first);
       Object.assign(channel, { epoch: message.epoch, newest: message.last });
-      return channel.onOpened();
+      return channel.onOpened(message.last);
     }
     // The supervisor has dropped the events between.
     if (message.first > channel.last + 1) channel.restart(message.first);

@@ -36,6 +36,13 @@ export function describeGroup(
   };
 }
 
+const WRITE: Readonly<Record<Note['event'], (log: Log, facts: { file: string; reason: string }) => void>> = {
+  'method-ignored': (log, facts) => log.warn('method-ignored', facts),
+  'operation-unchecked': (log, facts) => log.warn('operation-unchecked', facts),
+  'operation-undocumented': (log, facts) => log.info('operation-undocumented', facts),
+  'result-unfiltered': (log, facts) => log.warn('result-unfiltered', facts),
+};
+
 export interface Hints {
   /** Logs the new hints. @param loads the outcomes of loading all groups that serve from now on */
   report(loads: Iterable<GroupLoad>): void;
@@ -58,12 +65,8 @@ export function createHints(dir: string, log: Log, needsTools = false): Hints {
       let toolCount = 0;
       for (const { file, notes = [], tools = 0 } of loads) {
         toolCount += tools;
-        for (const { event, reason } of notes) {
-          reportOnce(file, `${event} ${reason}`, () => {
-            if (event === 'operation-undocumented') log.info(event, { file, reason });
-            else log.warn(event, { file, reason });
-          });
-        }
+        for (const { event, reason } of notes)
+          reportOnce(file, `${event} ${reason}`, () => WRITE[event](log, { file, reason }));
       }
       const reason = 'MCP is on and no operation has a tool: write static operations = { created: { tool: true } }';
       if (needsTools && toolCount === 0) reportOnce('', 'tools', () => log.warn('tools-absent', { reason }));

@@ -6,26 +6,17 @@ import type { WorkerHandle } from './workers/worker-handle.ts';
 export class ServingChannels {
   /** Undefined while no worker has used a channel. */
   machine: MachineChannels | undefined;
-  readonly #log: Log;
-  readonly #hasStore: boolean;
   #loading: Promise<MachineChannels> | undefined;
 
-  constructor(log: Log, hasStore: boolean) {
-    this.#log = log;
-    this.#hasStore = hasStore;
-  }
-
-  receive(worker: WorkerHandle, message: ToMachine): void {
+  receive(worker: WorkerHandle, message: ToMachine, log: Log, hasStore: boolean): void {
     if (this.machine !== undefined) return this.machine.receive(worker, message);
-    this.#loading ??= this.#load(message.channel);
-    void this.#loading.then((machine) => machine.receive(worker, message));
-  }
-
-  async #load(channel: string): Promise<MachineChannels> {
     const effect = 'an event reaches this machine alone; docs/CHANNELS.md has a recipe for all machines';
-    if (this.#hasStore) this.#log.info('channels-of-one-machine', { channel, effect });
-    const { MachineChannels } = await import('../channels/machine.ts');
-    this.machine = new MachineChannels();
-    return this.machine;
+    if (this.#loading === undefined && hasStore)
+      log.info('channels-of-one-machine', { channel: message.channel, effect });
+    this.#loading ??= import('../channels/machine.ts').then(({ MachineChannels }) => {
+      this.machine = new MachineChannels();
+      return this.machine;
+    });
+    void this.#loading.then((machine) => machine.receive(worker, message));
   }
 }

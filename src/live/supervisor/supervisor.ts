@@ -52,7 +52,7 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #service: Service;
   readonly #agenda: Agenda;
-  readonly #channels: ServingChannels;
+  readonly #channels = new ServingChannels();
   readonly #requestGroup: (worker: WorkerHandle, group: string) => void;
   #runningStep: Step | undefined;
   #nextStepTimer: NodeJS.Timeout | undefined;
@@ -68,7 +68,6 @@ export class Supervisor {
     const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
     const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });
     this.#options = options;
-    this.#channels = new ServingChannels(log, store !== undefined);
     this.#service = {
       ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
       ...{ tasks, inspect, makeTypes },
@@ -151,7 +150,8 @@ export class Supervisor {
       },
       spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
       taskEnded: (worker, end) => this.#service.tasks.runner?.ended(worker, end),
-      channelUsed: (worker, message) => this.#channels.receive(worker, message),
+      channelUsed: (worker, message) =>
+        this.#channels.receive(worker, message, this.#service.log, this.#options.store !== undefined),
       metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
     };
   }

@@ -37,7 +37,8 @@ export function commandEnvironment(
     ({ dev }) =>
       dev?.folder === cwd && dev.fingerprints.join() !== envFilePaths(dev.envFile, cwd).map(fingerprint).join(),
   );
-  if (changesKeys && hasChanged) throw new Error('.env has changed since gatefold dev began: start gatefold dev again');
+  if (reads?.includes('store') && hasChanged)
+    throw new Error('.env has changed since gatefold dev began: start gatefold dev again');
   // `serve` leaves no record in a data folder that is missing. So a record in another data folder is not the last one.
   const isLastKnown = dataDirs[0] === dataDirs[1] || !changesKeys;
   const besides = running.length > 0 || !isLastKnown ? running : servers;

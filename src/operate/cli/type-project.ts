@@ -126,8 +126,7 @@ export function findLoss(start: ts.Node, project: TypeProject): string | undefin
     const source = node === start ? node.getText() : node.getFullText();
     for (const [comment] of source.matchAll(/\/\*\*[\s\S]*?\*\//g)) {
       // A default, too, is lost with its tag.
-      const [, tag] =
-        /@(\w+)/.exec(findUnreadConstraint(comment) ?? '') ?? /@(default|trim|closed)\b/.exec(comment) ?? [];
+      const [, tag] = /@(\w+)/.exec(findUnreadConstraint(comment) ?? '') ?? /@(default|trim)\b/.exec(comment) ?? [];
       if (tag !== undefined) loss ??= `the tag @${tag}`;
     }
     visit(node);

@@ -47,7 +47,7 @@ export function sendEvents(
 
   async function run(): Promise<void> {
     try {
-      firstFields = (await iterator[EVENTS_BEGIN]?.()) ?? '';
+      if (iterator[EVENTS_BEGIN] !== undefined) firstFields = await iterator[EVENTS_BEGIN]();
       if (isOver) return;
       let next = Promise.resolve(iterator.next()).then(encodeNext);
       // If the source fails at once, the answer is an error. Otherwise, the head is sent before the first event comes.

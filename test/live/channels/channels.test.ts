@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Subscription } from '../../../src/api/controller/subscription.ts';
 import { type Channel, channel } from '../../../src/api/controller.ts';
-import { processChannels } from '../../../src/base/channel-hub.ts';
+import { EVENTS_BEGIN, processChannels } from '../../../src/base/channel-hub.ts';
 import { ChannelHub } from '../../../src/live/channels/hub.ts';
 import {
   type ChannelWorker,
@@ -11,6 +11,9 @@ import {
   MachineChannels,
   type ToMachine,
 } from '../../../src/live/channels/machine.ts';
+import { ServingChannels } from '../../../src/live/supervisor/serving-channels.ts';
+import type { WorkerHandle } from '../../../src/live/supervisor/workers/worker-handle.ts';
+import { createMemoryLog } from '../../support/memory-log.ts';
 
 const MIB = 1024 * 1024;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -115,14 +118,16 @@ describe('a channel', () => {
   it('begins with reset for an id that is too old, malformed, of another channel or of another start', async () => {
     const machine = new MachineChannels();
     const ids = await publishAll(machine, numbers(1, 150));
-    const [foreign = ''] = await publishAll(machine, ['x'], 100, 'b');
-    const [restarted = ''] = await publishAll(new MachineChannels(), ['x']);
+    const foreign = (await publishAll(machine, numbers(1, 120), 100, 'b'))[119];
+    const restarted = (await publishAll(new MachineChannels(), numbers(1, 120)))[119];
     const newest = ids[149] ?? '';
     const epoch = newest.split('.')[0] ?? '';
     const worker = createWorker(machine);
     const unknown = ['', '0', 'x.1', `${epoch}.`, `${epoch}.-1`, `${epoch}.1e2`, `${epoch}.${'9'.repeat(16)}`];
     for (const after of [...unknown, `${epoch}.251`, ids[0], ids[48], foreign, restarted]) {
       const subscription = worker.subscribe(after);
+      // A client that is cut off before its reset must get it again.
+      assert.equal(await subscription[EVENTS_BEGIN](), '');
       assert.deepEqual(await take(subscription, 1), [{ id: newest, event: 'reset', data: null }], String(after));
       await subscription.return();
     }
@@ -131,6 +136,8 @@ describe('a channel', () => {
     assert.deepEqual(dataOf(await take(worker.subscribe(ids[148]), 1)), [150]);
     // A client that got a reset reconnects with its id, and gets no other reset.
     const again = worker.subscribe(newest);
+    assert.equal(await again[EVENTS_BEGIN](), `id: ${newest}\n`);
+    assert.equal(await worker.subscribe()[EVENTS_BEGIN](), `id: ${newest}\n`);
     const next = again.next();
     await worker.publish('next');
     assert.equal(((await next).value as { data: unknown }).data, 'next');
@@ -188,19 +195,21 @@ describe('a channel', () => {
       if (message.kind === 'channel-events') unread += message.events.join('').length;
       send(message, socket, onSent);
     };
-    for (let i = 0; i < 15; i++) {
-      await publishAll(
-        machine,
-        Array.from({ length: 10 }, () => text),
-      );
+    const ids: string[] = [];
+    for (let i = 0; i < 30; i++) {
+      const list = Array.from({ length: 10 }, (_, n) => `${10 * i + n} ${text}`);
+      ids.push(...(await publishAll(machine, list)));
       await turns(20);
     }
     assert.ok(unread > 4 * MIB && unread < 4.2 * MIB, String(unread));
     assert.ok(machine.keptBytes < 6.1 * MIB);
     stuck.read();
     await turns(200);
-    assert.equal(((await next).value as { data: unknown }).data, text);
-    await assert.rejects(take(waiting, 150), { code: 'SUBSCRIBER_TOO_SLOW' });
+    assert.equal(((await next).value as { data: unknown }).data, `0 ${text}`);
+    await assert.rejects(take(waiting, 300), { code: 'SUBSCRIBER_TOO_SLOW' });
+    // The events behind the gap have their own numbers.
+    const [item] = await take(stuck.subscribe(ids[250]), 1);
+    assert.deepEqual([item?.id, item?.data], [ids[251], `251 ${text}`]);
   });
 
   it('sends at most 64 KiB to a worker in one turn, and lets channels take turns', async () => {
@@ -290,6 +299,37 @@ describe('a channel', () => {
     }
   });
 
+  it('forgets confirmed events', async () => {
+    const clock = performance.now;
+    let time = 0;
+    performance.now = () => time;
+    try {
+      const worker = createWorker(new MachineChannels());
+      for (let i = 0; i < 1001; i++) {
+        time += 10;
+        await worker.publish(i);
+      }
+    } finally {
+      performance.now = clock;
+    }
+  });
+
+  it('begins a subscription when the supervisor has answered, and takes the latest `keep`', async () => {
+    const machine = new MachineChannels();
+    const ids = await publishAll(machine, numbers(1, 100));
+    ids.push(...(await publishAll(machine, numbers(101, 150), 200)));
+    const worker = createWorker(machine);
+    worker.isReading = false;
+    const next = worker.subscribe().next();
+    await turns(2);
+    await publishAll(machine, [151], 200);
+    worker.read();
+    assert.equal(((await next).value as { data: unknown }).data, 151);
+    const other = createWorker(machine);
+    const early = other.subscribe(ids[4], { keep: 200 });
+    assert.deepEqual(dataOf(await take(early, 2)), [6, 7]);
+  });
+
   it('refuses data that no client could read', async () => {
     const worker = createWorker(new MachineChannels());
     await assert.rejects(worker.publish(undefined), /has a undefined, which has no JSON form/);
@@ -329,7 +369,7 @@ describe('a channel', () => {
     const waiting = returned.next();
     assert.deepEqual(await returned.return(), end);
     assert.deepEqual(await waiting, end);
-    assert.equal((await worker.hub.open('a', 100)).waiting.size, 0);
+    assert.equal((await worker.hub.open('a', 100)).channel.waiting.size, 0);
   });
 
   it('forgets a worker that has ended', async () => {
@@ -374,6 +414,32 @@ describe('channel()', () => {
       assert.deepEqual(await lonely.subscribe().return?.(), { done: true, value: undefined });
     } finally {
       if (load !== undefined) place.load = load;
+    }
+  });
+});
+
+describe('the supervisor', () => {
+  it('loads channels at the first message, keeps the order, and names the limit of a store once', async () => {
+    for (const hasStore of [true, false]) {
+      const { log, lines } = createMemoryLog();
+      const channels = new ServingChannels();
+      const received: FromMachine[] = [];
+      const worker = { send: (message: FromMachine) => void received.push(message) } as unknown as WorkerHandle;
+      const receive = (message: ToMachine) => channels.receive(worker, message, log, hasStore);
+      receive({ kind: 'channel-open', channel: 'a', keep: 100 });
+      receive({ kind: 'channel-publish', channel: 'a', keep: 100, json: '1', publish: 1 });
+      assert.equal(channels.machine, undefined);
+      while (channels.machine === undefined) await turn();
+      receive({ kind: 'channel-publish', channel: 'a', keep: 100, json: '2', publish: 2 });
+      await turns(2);
+      assert.deepEqual(
+        received.map((message) => (message.kind === 'channel-events' ? message.events : message.kind)),
+        ['channel-opened', 'channel-published', 'channel-published', ['1', '2']],
+      );
+      assert.deepEqual(
+        lines.map(({ event, channel }) => [event, channel]),
+        hasStore ? [['channels-of-one-machine', 'a']] : [],
+      );
     }
   });
 });

@@ -54,7 +54,7 @@ test('the example of CHANNELS.md serves a live page in a test', async (t) => {
   const again = await open(id);
   assert.match(await again('"two"}\n\n'), /^retry: 500\nid: \w+\.1\n\nid: \w+\.2\ndata: \{"id":2,"title":"two"\}\n\n$/);
   const lost = await open('lost');
-  assert.match(await lost('null\n\n'), /^retry: 500\nid: \w+\.2\n\nevent: reset\nid: \w+\.2\ndata: null\n\n$/);
+  assert.match(await lost('null\n\n'), /^retry: 500\n\nevent: reset\nid: \w+\.2\ndata: null\n\n$/);
 });
 
 test("results: 'declared' limits the events of a channel, and leaves a reset as it is", async (t) => {
@@ -80,6 +80,8 @@ test("results: 'declared' limits the events of a channel, and leaves a reset as 
   await api.fetch('/task', { method: 'POST', json: { title: 'one' } });
   await read('"one"}\n\n');
   assert.match(text, /data: null\n\n/);
+  const fresh = (await api.fetch('/task/live')).body?.getReader();
+  assert.match(decoder.decode((await fresh?.read())?.value), /^retry: 500\nid: \w+\.\d+\n\n$/);
   assert.match(text, /id: \w+\.1\ndata: \{"title":"one"\}\n\n$/);
 });
 

@@ -25,6 +25,7 @@ describe('files of variables', { timeout: 300_000 }, () => {
     assert.match(String((await service.logged('env-file-changed')).file), /\.env\.local$/);
     assert.equal((await word(service.port)).word, 'one');
     assert.match((await issue()).err, /start gatefold dev again/);
+    assert.equal((await run(['routes'])).code, 0);
     service.process.kill('SIGTERM');
     await service.exited;
     assert.equal((await issue()).code, 0);

@@ -101,9 +101,14 @@ export function findRefusedSentences(path: string): Finding[] {
 /** Returns every source and document in a folder, or the path itself when it is a file. */
 export function textFiles(path: string): string[] {
   if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.(?:ts|js|mjs|md|css)$/.test(name) && !/node_modules|\bsamples\b/.test(name))
-    .map((name) => join(path, name))
+  // The packages of an example link to this folder, so a walk through them would not end.
+  return readdirSync(path, { withFileTypes: true })
+    .filter(({ name }) => !/node_modules|\bsamples\b/.test(name))
+    .flatMap((entry) => {
+      const inner = join(path, entry.name);
+      if (entry.isDirectory()) return textFiles(inner);
+      return entry.isFile() && /\.(?:ts|js|mjs|md|css)$/.test(entry.name) ? [inner] : [];
+    })
     .sort();
 }
 

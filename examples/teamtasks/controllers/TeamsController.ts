@@ -111,7 +111,7 @@ export default class TeamsController {
     return new Reply(204);
   }
 
-  /** What happened in a team, the newest first. `before` is the id of the last line that you have. */
+  /** Lists what happened in a team, the newest first. `before` is the id of the last line that you have. */
   async 'GET {id}/activity'({ before }: { before?: Int }, { path, user }: OfTeam): Promise<Activities> {
     await checkMember(path.id, user);
     return db

@@ -9,7 +9,7 @@ export interface Mail {
   text: string;
 }
 
-// It only adds rows, by the pool of the worker, so it needs no start. Drizzle leaves JSON to the caller.
+// The sender adds rows by the pool of the worker, and needs no start. Drizzle leaves JSON to the caller.
 const toText = (value: unknown) => (value?.constructor === Object ? JSON.stringify(value) : value);
 const sender = new PgBoss({
   db: { executeSql: async (text, values) => ({ rows: await client.unsafe(text, values.map(toText) as never[]) }) },

@@ -144,7 +144,7 @@ export const reports = pgTable(
   ({ teamId, day }) => [primaryKey({ columns: [teamId, day] })],
 );
 
-// What clients send and get. A schema and its type have one name, so that a controller imports the type alone.
+// The data of requests and answers. A schema and its type have one name, so that a controller imports the type alone.
 const name = z.string().trim().min(1).max(100);
 const title = z.string().trim().min(1).max(200);
 const due = z.iso.date().nullish();

@@ -1,11 +1,11 @@
-// Who may do what in which team, and what happened there.
+// Teams: their roles, and what happened in them.
 import { and, eq } from 'drizzle-orm';
 import { channel, HttpError, type Int } from 'gatefold';
 import type { User } from './auth.ts';
 import { db } from './database.ts';
 import { type Activity, activity, members, projects, type Role, type Task, tasks } from './schema.ts';
 
-/** What the browsers of a team get at once. They load the rest. */
+/** An event for the browsers of a team, which then load the team again. */
 export interface Change {
   teamId: Int;
   /** The id of a user who is no member any more. */
@@ -42,7 +42,7 @@ export async function findTask(id: number, user: User, roles?: readonly Role[]):
   return [task, teamId];
 }
 
-/** Adds a line to the activity of a team, and tells its browsers. */
+/** Adds a line to the activity of a team, and publishes the change to its browsers. */
 export async function record(teamId: number, user: User, what: Activity['what'], subject: string): Promise<void> {
   await db.insert(activity).values({ teamId, actor: user.name, what, subject });
   await changes.publish({ teamId });

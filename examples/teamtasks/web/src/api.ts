@@ -21,7 +21,7 @@ export type Task = Rows<ReturnType<typeof api.tasks.GET>>;
 export type Member = Rows<ReturnType<(typeof api.teams)['GET {id}/members']>>;
 export type Activity = Rows<ReturnType<(typeof api.teams)['GET {id}/activity']>>;
 
-/** What to show of a refusal: the message, and that of each field. */
+/** Returns the text of a refusal: the message, and that of each field. */
 export function textOf(error: unknown): string {
   if (!isApiError<Problem>(error) || error.body?.message === undefined) return 'That did not work. Try again.';
   const { message, fields } = error.body;

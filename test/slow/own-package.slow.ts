@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { version } from '../../../src/own-files.ts';
-import { startService } from '../../support/cluster-server.ts';
-import { runProcess } from '../../support/command-bench.ts';
+import { version } from '../../src/own-files.ts';
+import { startService } from '../support/cluster-server.ts';
+import { runProcess } from '../support/command-bench.ts';
 
 const TYPED = `import { HttpError, type Int } from 'gatefold';
 export default class {

@@ -5,9 +5,9 @@ import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { controller, startService, write } from '../../support/cluster-server.ts';
+import { controller, startService, write } from '../support/cluster-server.ts';
 
-const GATEFOLD = pathToFileURL(resolve(import.meta.dirname, '../../../dist/controller.js')).href;
+const GATEFOLD = pathToFileURL(resolve(import.meta.dirname, '../../dist/controller.js')).href;
 const service = (options: string) =>
   `import { defineService } from '${GATEFOLD}';\nexport default defineService({ ${options} });\n`;
 

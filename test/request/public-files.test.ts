@@ -676,7 +676,7 @@ it('PUBLIC_DIR holds a bounded part of its files in memory, also for clients tha
   }
   const kept = open(files, '59.bin');
   assert.equal(kept.bytes?.length, size);
-  // What a client has not read after the end of its stream holds no whole file.
+  // The unread last piece of a stream, or a small part, holds no whole file.
   const pieces: Buffer[] = await (kept.part(0, size) as Readable).toArray();
   assert.equal(Buffer.concat(pieces).length, size);
   assert.ok((pieces.at(-1)?.buffer.byteLength ?? size) < size);

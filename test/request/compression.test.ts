@@ -29,6 +29,7 @@ export default class BookController {
   'GET tagged'() { return csv({ ETag: '"1"' }); }
   'GET dated'() { return csv({ 'Last-Modified': 'Wed, 25 Nov 2026 02:00:00 GMT' }); }
   'GET packed'() { return csv({ 'Content-Encoding': 'x' }); }
+  'GET named'() { return csv({ 'X-Names': 'Content-Length' }); }
   'GET refused'() { throw new HttpError(409, 'TAKEN', text); }
 }`;
 const INFLATE: Readonly<Record<string, (body: Buffer) => Buffer>> = {
@@ -89,6 +90,7 @@ describe('COMPRESSION=on', () => {
     ['no answer with an ETag', '/tagged', GZIP, undefined],
     ['no answer with Last-Modified', '/dated', GZIP, undefined],
     ['no answer with a coding of its own', '/packed', GZIP, 'x'],
+    ['an answer with a field whose value is the name of another', '/named', GZIP, 'gzip'],
     ['no error', '/refused', GZIP, undefined],
   ];
   for (const [name, path, headers, coding, verb] of rows)

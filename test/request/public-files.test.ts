@@ -12,16 +12,20 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { describe, it, type TestContext } from 'node:test';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { parseSettings, SettingsError } from '../../src/base/config.ts';
-import { openFile } from '../../src/base/files/open-file.ts';
+import { type FileContent, openFile } from '../../src/base/files/open-file.ts';
+import { createLog } from '../../src/base/log.ts';
+import { createPublicFiles, type PublicFiles } from '../../src/request/files/public-files.ts';
 import { LOADER, moduleUrl } from '../support/own-modules.ts';
 import { GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -642,6 +646,45 @@ export default class {
     for (let round = 0; openCount() > 0 && round < 200; round++) await setTimeout(10);
     assert.equal(openCount(), 0);
   });
+});
+
+it('PUBLIC_DIR holds a bounded part of its files in memory, also for clients that read nothing', async (test) => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-bound-')));
+  test.after(() => rmSync(dir, { recursive: true, force: true }));
+  const size = 1024 * 1024;
+  const open = (files: PublicFiles, name: string): FileContent => {
+    const path = { raw: `/${name}`, segments: [name], endsInSlash: false };
+    const answer = files.find({ verb: 'GET', path, queryText: '', headers: {} });
+    assert.ok(answer?.body.kind === 'file');
+    return answer.body.content;
+  };
+  const log = createLog({ level: 'error', sink: { write() {}, flush() {} } });
+  const places = { controllersDir: '/nonexistent/a', dataDir: '/nonexistent/b' };
+  const files = createPublicFiles({ dir, fallback: undefined, ...places, log });
+  const streams = Array.from({ length: 60 }, (_, i) => {
+    const name = `${i}.bin`;
+    writeFileSync(join(dir, name), '');
+    truncateSync(join(dir, name), size);
+    open(files, name);
+    const content = open(files, name);
+    const part = content.part(0, size);
+    assert.ok(part instanceof Readable);
+    return { part, held: content.bytes?.length ?? 0 };
+  });
+  assert.ok(streams.reduce((sum, { held }) => sum + held, 0) <= 33 * size);
+  for (const { part } of streams) {
+    part.destroy();
+    if (!part.closed) await once(part, 'close');
+  }
+  const kept = open(files, '59.bin');
+  assert.equal(kept.bytes?.length, size);
+  // The unread last piece of a stream, or a small part, holds no whole file.
+  const pieces: Buffer[] = await (kept.part(0, size) as Readable).toArray();
+  assert.equal(Buffer.concat(pieces).length, size);
+  assert.ok((pieces.at(-1)?.buffer.byteLength ?? size) < size);
+  assert.ok((kept.part(0, 1000) as Buffer).buffer.byteLength < size);
+  writeFileSync(join(dir, 'small.txt'), 'small');
+  assert.equal(open(files, 'small.txt').bytes?.buffer.byteLength, 5);
 });
 
 it('openFile refuses with OVERLOADED when the process can open no more files, and finds the file later', {

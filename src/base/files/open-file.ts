@@ -160,27 +160,78 @@ function readWhole(fd: number, firstState: BigIntStats, maxRead: number): FileCo
 
 /** @returns fewer bytes than `length` at the end of the file */
 function readPart(fd: number, start: number, length: number): Buffer {
-  const bytes = Buffer.allocUnsafe(length);
+  // Not from the pool of Node: a small file that is kept would keep its whole part of the pool.
+  const bytes = Buffer.allocUnsafeSlow(length);
   let end = 0;
   for (let count = -1; count !== 0 && end < length; end += count)
     count = readSync(fd, bytes, end, length - end, start + end);
   return bytes.subarray(0, end);
 }
 
+/** Bytes of all contents in memory of which a stream is open. A slow client holds the content of its stream. */
+let streamedBytes = 0;
+
+export function bytesInStreams(): number {
+  return streamedBytes;
+}
+
 function contentInMemory(state: FileState, bytes: Buffer): FileContent {
+  let streams = 0;
+  const release = () => {
+    if (--streams === 0) streamedBytes -= bytes.length;
+  };
   return {
     ...{ state, size: bytes.length, bytes },
-    part: (start, end) =>
-      end - start > SMALL_BYTES ? Readable.from(piecesOf(bytes, start, end)) : bytes.subarray(start, end),
+    part(start, end) {
+      if (end - start <= SMALL_BYTES) return pieceOf(bytes, start, end);
+      if (streams++ === 0) streamedBytes += bytes.length;
+      return new BytesStream(bytes, start, end, release);
+    },
   };
 }
 
-function* piecesOf(bytes: Buffer, start: number, end: number): Generator<Buffer> {
-  for (let at = start; at < end; at += PIECE_BYTES) yield bytes.subarray(at, Math.min(at + PIECE_BYTES, end));
+/** Returns a piece that its client may read after the end of the stream. So it does not hold a large content. */
+function pieceOf(bytes: Buffer, start: number, end: number): Buffer {
+  const piece = bytes.subarray(start, end);
+  return bytes.length > SMALL_BYTES ? Buffer.from(piece) : piece;
 }
 
 /** Bytes of a piece. One piece of each stream is in memory, and what its socket holds. */
 const PIECE_BYTES = 64 * 1024;
+
+/**
+ * Streams a part of a content. A connection refers to the stream of its last answer. So the stream forgets the content.
+ */
+class BytesStream extends Readable {
+  #bytes: Buffer | undefined;
+  #release: (() => void) | undefined;
+  #position: number;
+  readonly #end: number;
+
+  constructor(bytes: Buffer, start: number, end: number, release: () => void) {
+    super({ highWaterMark: 0 });
+    this.#bytes = bytes;
+    this.#release = release;
+    this.#position = start;
+    this.#end = end;
+  }
+
+  override _read(): void {
+    const start = this.#position;
+    const bytes = this.#bytes;
+    if (bytes === undefined || start === this.#end) return void this.push(null);
+    this.#position = Math.min(start + PIECE_BYTES, this.#end);
+    const isLast = this.#position === this.#end;
+    this.push(isLast ? pieceOf(bytes, start, this.#end) : bytes.subarray(start, this.#position));
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    this.#release?.();
+    this.#bytes = undefined;
+    this.#release = undefined;
+    callback(error);
+  }
+}
 
 /** Streams a part of a file. Closes the descriptor at its end. */
 class FileStream extends Readable {

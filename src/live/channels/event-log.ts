@@ -28,9 +28,11 @@ export class EventLog<Item> {
     return this.#events.get(number)?.item;
   }
 
-  /** @param length the length of the text of the event @param all all logs of this process */
-  append(item: Item, length: number, all: ReadonlyMap<string, EventLog<Item>>): void {
-    const cost = length + COST_BESIDE_TEXT;
+  /** @param text the text of the event @param all all logs of this process */
+  append(item: Item, text: string, all: ReadonlyMap<string, EventLog<Item>>): void {
+    // A text with one emoji takes two bytes for each of its characters.
+    const isAscii = Buffer.byteLength(text) === text.length;
+    const cost = text.length * (isAscii ? 1 : 2) + COST_BESIDE_TEXT;
     this.#events.set(this.last + 1, { item, cost });
     this.bytes += cost;
     while (this.#events.size > this.keep) this.dropFirst();

@@ -55,7 +55,7 @@ export class MachineChannels {
     this.#channels.set(name, channel);
     channel.keep = keep;
     if (message.kind === 'channel-open') return this.#open(worker, channel);
-    channel.append(message.json, message.json.length, this.#channels);
+    channel.append(message.json, message.json, this.#channels);
     this.published++;
     const id = `${channel.epoch}.${channel.last}`;
     worker.send({ kind: 'channel-published', publish: message.publish, id });

@@ -80,7 +80,9 @@ export class Responder {
         const lines = this.#allLines(exchange, status, headers);
         if (this.#compress === undefined) return this.#sendWhole(exchange, status, lines, body);
         this.#compress(exchange, lines, body, (content, extra) => {
-          if (content !== body) lines[lines.indexOf('Content-Length') + 1] = String(content.length);
+          // The value of another field can be the same text.
+          const length = lines.findIndex((line, i) => i % 2 === 0 && line === 'Content-Length');
+          if (content !== body) lines[length + 1] = String(content.length);
           this.#sendWhole(exchange, status, [...lines, ...extra], content);
         });
       },

@@ -5,6 +5,7 @@ import { refusal } from '../../base/errors.ts';
 import { entityTagOf, modifiedTimeOf } from '../../base/files/file-body.ts';
 import { isCompressible, mediaTypeOf } from '../../base/files/media-types.ts';
 import {
+  bytesInStreams,
   type FileContent,
   type FileState,
   isBelow,
@@ -55,7 +56,7 @@ export interface PublicFilesOptions {
   readonly log: Log;
 }
 
-/** Bytes of all files in memory. */
+/** Bytes of all files in memory. As many bytes can be in memory for streams of files that are kept no more. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 /** Bytes of the largest file in memory. */
 const MAX_KEPT_FILE = 1024 * 1024;
@@ -89,7 +90,8 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     const isSame = known !== undefined && isSameState(state, known.state);
     // The first answer has brought the file into the page cache of the system, so the second one may read it at once.
     const isReady = isSame && (known.bytes !== undefined || known.size > MAX_KEPT_FILE);
-    const content = isReady ? known : openFile(root, name, isSame ? MAX_KEPT_FILE : SMALL_BYTES);
+    const mayKeep = isSame && bytesInStreams() < MAX_KEPT_BYTES;
+    const content = isReady ? known : openFile(root, name, mayKeep ? MAX_KEPT_FILE : SMALL_BYTES);
     if (content === undefined) return undefined;
     kept.set(path, content);
     keptBytes += weightOf(content);

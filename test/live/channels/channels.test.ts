@@ -144,6 +144,22 @@ describe('a channel', () => {
     assert.equal(worker.sent.filter(({ kind }) => kind === 'channel-open').length, 1);
   });
 
+  it('gives data as deep as a publisher can send, and counts the memory of text that is not ASCII', async () => {
+    const machine = new MachineChannels();
+    const worker = createWorker(machine);
+    const subscription = worker.subscribe();
+    const next = subscription.next();
+    const depth = 3500;
+    await worker.publish(JSON.parse('['.repeat(depth) + ']'.repeat(depth)));
+    let data = ((await next).value as { data: unknown }).data;
+    let levels = 0;
+    for (; Array.isArray(data); data = data[0], levels++) assert.ok(Object.isFrozen(data));
+    assert.equal(levels, depth);
+    const before = machine.keptBytes;
+    await worker.publish('😀'.repeat(10_000));
+    assert.ok(machine.keptBytes - before >= 40_000);
+  });
+
   it('waits for the events of an id that another worker has sent before this one has them', async () => {
     const machine = new MachineChannels();
     const [first, late] = [createWorker(machine), createWorker(machine)];

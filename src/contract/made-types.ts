@@ -1,6 +1,6 @@
 // Types that TypeScript has written out for types that this reader refuses. `gatefold contracts` writes the file, which
 // says from what each type was made. A type whose sources have changed is refused.
-import { readdirSync, readFileSync } from 'node:fs';
+import { type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { statOf } from '../base/fingerprint.ts';
@@ -56,7 +56,7 @@ export function versionOf(folder: string, name: string): string | undefined {
 
 /** Lists own files below a folder that declare something for all files: `declare global`, or a `.d.ts` of no module. */
 export function listGlobalFiles(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+  return entriesOf(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
     if (/^\.|^node_modules$/.test(entry.name)) return [];
     if (entry.isDirectory()) return listGlobalFiles(path);
@@ -65,6 +65,15 @@ export function listGlobalFiles(folder: string): string[] {
     const isScript = /\.d\.[cm]?ts$/.test(path) && !/^\s*(?:import|export)\b/m.test(text);
     return isScript || /\bdeclare\s+(?:global|module)\b/.test(text) ? [path] : [];
   });
+}
+
+/** @returns nothing for a folder that this user may not read, such as that of a database */
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
 }
 
 /** Finds the made type for a refused one. @throws the error, with the wanted type or with the reason of a stale one */

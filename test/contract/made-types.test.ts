@@ -1,12 +1,13 @@
 // `contracts.gen.ts`: the types that TypeScript has written out are read in their places. A type whose sources have
 // changed refuses its file, and so does a file that was edited.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { digestOf, placeKey, type Source } from '../../src/contract/made-types.ts';
+import { digestOf, listGlobalFiles, placeKey, type Source } from '../../src/contract/made-types.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -178,4 +179,22 @@ test('production may lack a package that has only types, and tsconfig.json', asy
     ['config', '../tsconfig.json', 'x'],
   ];
   assert.equal((await load({ sources })).error, 'it loaded');
+});
+
+test('a folder that this user may not read has no global files, and the others are listed', (t) => {
+  const folder = join(root, 'globals');
+  for (const name of ['database', 'src']) mkdirSync(join(folder, name), { recursive: true });
+  writeFileSync(join(folder, 'src/user.d.ts'), 'interface User { id: 1 }');
+  const { readdirSync } = fs;
+  // The root user of many test machines may read every folder.
+  t.mock.method(fs, 'readdirSync', (path: string, options: { withFileTypes: true }) => {
+    if (path.endsWith('database')) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+    return readdirSync(path, options);
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.deepEqual(listGlobalFiles(folder), [join(folder, 'src/user.d.ts')]);
 });

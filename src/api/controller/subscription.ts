@@ -15,6 +15,8 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
   #needsReset = false;
   #isOver = false;
   #pending: { resolve(result: Result): void; reject(error: unknown): void } | undefined;
+  /** What the last call of `next` has returned. A call while it is pending waits for it. */
+  #waiting: Promise<unknown> | undefined;
 
   constructor(opening: Promise<OpenChannel>, options: SubscribeOptions) {
     this.#options = options;
@@ -26,11 +28,15 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
 
   next(): Promise<Result> {
     if (this.#channel === undefined && !this.#isOver) return this.#opening.then(() => this.next());
-    return new Promise((resolve, reject) => {
+    const next = () => this.next();
+    if (this.#pending !== undefined && this.#waiting !== undefined) return this.#waiting.then(next, next);
+    const waiting = new Promise<Result>((resolve, reject) => {
       this.#pending = { resolve, reject };
       this.#channel?.waiting.add(this);
       this.wake();
     });
+    this.#waiting = waiting;
+    return waiting;
   }
 
   async return(): Promise<Result> {

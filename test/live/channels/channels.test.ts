@@ -105,6 +105,20 @@ describe('a channel', () => {
     for (const { sent } of workers) assert.equal(sent.filter(({ kind }) => kind === 'channel-open').length, 1);
   });
 
+  it('gives calls of next that wait at once an event each, in their order', async () => {
+    const worker = createWorker(new MachineChannels());
+    const subscription = worker.subscribe();
+    const calls = Promise.all([subscription.next(), subscription.next(), subscription.next()]);
+    await turns(3);
+    const waiting = [subscription.next(), subscription.next()];
+    for (let n = 1; n <= 5; n++) await worker.publish(n);
+    const results = [...(await calls), ...(await Promise.all(waiting))];
+    assert.deepEqual(
+      results.map(({ value }) => value?.data),
+      [1, 2, 3, 4, 5],
+    );
+  });
+
   it('gives a subscriber what came after its id, once and in order, in any worker', async () => {
     const machine = new MachineChannels();
     const ids = await publishAll(machine, numbers(1, 50));

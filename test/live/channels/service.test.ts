@@ -1,30 +1,23 @@
 // Tests channels of the built service, with real processes. test/slow/channels.slow.ts has kills and more edits.
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../../support/cluster-client.ts';
 import { createFolder, startService, write } from '../../support/cluster-server.ts';
 import { followEvents } from '../../support/event-source.ts';
 import { livePage } from '../../support/live-page.ts';
+import { watchLoadedFiles } from '../../support/loaded-files.ts';
 import { freePorts } from '../../support/ports.ts';
 
 test('events reach pages on all workers in one order, an edit loses none, and the first use loads the files', async (t) => {
   const [opsPort] = await freePorts(1);
   const dir = createFolder(t, { 'LiveController.mjs': livePage(1) });
-  const list = join(dirname(dir), 'loaded');
-  writeFileSync(list, '');
-  const hooks = `import { appendFileSync } from 'node:fs';
-    export async function load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + '\\n'); return next(url, context); }`;
-  const preload = `data:text/javascript,${encodeURIComponent(
-    `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
-  )}`;
-  // In the bundle, a part that is imported alone is a file with its name.
-  const loaded = () => readFileSync(list, 'utf8').match(/\/(?:hub|machine|event-log)(?:-\w+)?\.js/g) ?? [];
+  const files = watchLoadedFiles(join(dirname(dir), 'loaded'));
+  const loaded = () => files.named('hub', 'machine', 'event-log');
   const service = await startService(t, {
     dir,
-    env: { OPS_PORT: String(opsPort), NODE_OPTIONS: `--import=${preload}` },
+    env: { OPS_PORT: String(opsPort), NODE_OPTIONS: files.nodeOptions },
   });
   // The import of a controller that opens a channel loads nothing yet.
   assert.equal((await ask(service.port, '/api/live')).status, 200);

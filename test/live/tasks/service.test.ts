@@ -1,10 +1,11 @@
 // Tests `start` and the tasks of the built service, with real processes. test/slow/tasks.slow.ts has kills and more.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../../support/cluster-client.ts';
 import { controller, createFolder, startService, write } from '../../support/cluster-server.ts';
+import { watchLoadedFiles } from '../../support/loaded-files.ts';
 import { CONSUME, head, noted, notedTimes, notesOf, readNotes, startWithTasks } from '../../support/task-notes.ts';
 
 test('start runs once in each worker, its stop before close, and a background task in one worker', async (t) => {
@@ -73,21 +74,14 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
 
 test('a service without tasks loads no file of live/tasks/, and keeps no state', async (t) => {
   for (const options of [`headers: { 'X-A': '1' }`, `start() {}, background: { ${CONSUME} }`]) {
-    const list = join(createFolder(t), 'loaded');
-    writeFileSync(list, '');
-    const hooks = `import { appendFileSync } from 'node:fs';
-      export async function load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + '\\n'); return next(url, context); }`;
-    const preload = `data:text/javascript,${encodeURIComponent(
-      `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
-    )}`;
-    const { service, dir, notes } = await startWithTasks(t, options, { NODE_OPTIONS: `--import=${preload}` });
+    const files = watchLoadedFiles(join(createFolder(t), 'loaded'));
+    const { service, dir, notes } = await startWithTasks(t, options, { NODE_OPTIONS: files.nodeOptions });
     assert.equal((await ask(service.port, '/api/test')).status, 200);
     const hasTasks = options.includes('background');
     if (hasTasks) await notedTimes(notes, 'consume', 1);
     service.process.kill('SIGTERM');
     await service.exited;
-    // In the bundle, a part that is imported alone is a file with its name.
-    const loaded = readFileSync(list, 'utf8').match(/\/(?:runner|task|task-host|lease)(?:-\w+)?\.js/g) ?? [];
+    const loaded = files.named('runner', 'task', 'task-host', 'lease');
     assert.equal(loaded.length > 0, hasTasks, loaded.join());
     assert.equal(existsSync(join(dirname(dir), 'data/tasks.json')), hasTasks);
   }

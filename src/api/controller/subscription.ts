@@ -15,7 +15,7 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
   #needsReset = false;
   #isOver = false;
   #pending: { resolve(result: Result): void; reject(error: unknown): void } | undefined;
-  /** What the last call of `next` has returned. A call while it is pending waits for it. */
+  /** The promise of the last call of `next`. A call while that one is pending waits for it. */
   #waiting: Promise<unknown> | undefined;
 
   constructor(opening: Promise<OpenChannel>, options: SubscribeOptions) {

@@ -407,6 +407,43 @@ describe('the answer with a file', () => {
     assert.equal(await text(), 404);
   });
 
+  it('is the new file where one takes its place between the look and the answer', async (test) => {
+    // The service file is asked for headers after the look for the file. The file is too large to be kept.
+    const { put, get } = await startSite(test, ['a.bin', '404.html'], {
+      controllers: {
+        'service.mjs': `import { existsSync, renameSync } from 'node:fs';
+import { defineService } from '${GATEFOLD}';
+export default defineService({ public: { headers: (path) => {
+  const next = process.env.PUBLIC_NEXT + path;
+  if (existsSync(next)) renameSync(next, process.env.PUBLIC_NEXT.replace('next-', '') + path);
+  return {};
+} } });`,
+      },
+    });
+    const path = put('a.bin', Buffer.alloc(2_000_000, 'a'));
+    process.env.PUBLIC_NEXT = join(dirname(path), 'next-');
+    test.after(() => delete process.env.PUBLIC_NEXT);
+    await get('/a.bin').then((answer) => answer.arrayBuffer());
+    put('next-a.bin', Buffer.alloc(1_500_000, 'b'));
+    const answer = await get('/a.bin');
+    assert.equal(answer.status, 200);
+    const body = Buffer.from(await answer.arrayBuffer());
+    assert.deepEqual([body.length, body.indexOf('a')], [1_500_000, -1]);
+  });
+
+  it('is whole when another file takes its place while it is sent', async (test) => {
+    const { put, service } = await startSite(test, []);
+    const path = put('large.bin', Buffer.alloc(30_000_000, 'a'));
+    const socket = connect(service.port, '127.0.0.1');
+    test.after(() => socket.destroy());
+    socket.write('GET /large.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    await once(socket, 'readable');
+    renameSync(put('next.bin', 'b'), path);
+    let bytes = 0;
+    for await (const piece of socket) bytes += piece.length;
+    assert.ok(bytes > 30_000_000);
+  });
+
   it('is cut when the file changes while it is sent', async (test) => {
     const { put, service } = await startSite(test, [], { expectedErrors: ['stream-failed'] });
     const path = put('large.bin', Buffer.alloc(30_000_000, 'a'));

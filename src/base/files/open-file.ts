@@ -33,7 +33,7 @@ export interface FileContent {
    * Returns a part of the file: a small one at once, a large one as a stream.
    *
    * @param end the offset behind the last byte
-   * @throws HttpError OVERLOADED when the process can open no more files; Error when the file has changed
+   * @throws HttpError OVERLOADED when the process can open no more files; FileChangedError
    */
   part(start: number, end: number): Buffer | Readable;
 }
@@ -42,16 +42,23 @@ export interface FileContent {
 export const SMALL_BYTES = 64 * 1024;
 /** How often a small file is read that changes meanwhile. */
 const MAX_READS = 3;
-const CHANGED = 'the file changed while it was read';
+
+/** The file has changed since it was found. */
+export class FileChangedError extends Error {
+  override name = 'FileChangedError';
+
+  constructor() {
+    super('the file changed while it was read');
+  }
+}
 
 export function isSameState(one: FileState, other: FileState): boolean {
-  return (
-    one.ino === other.ino &&
-    one.mtimeNs === other.mtimeNs &&
-    one.size === other.size &&
-    one.ctimeNs === other.ctimeNs &&
-    one.dev === other.dev
-  );
+  return hasSameContent(one, other) && one.ctimeNs === other.ctimeNs;
+}
+
+/** Another name, or none any more, changes only `ctimeNs`: a file that another one replaced is still whole. */
+function hasSameContent(one: FileState, other: FileState): boolean {
+  return one.ino === other.ino && one.mtimeNs === other.mtimeNs && one.size === other.size && one.dev === other.dev;
 }
 
 /** @returns undefined where there is no regular file, or where this process may not see it */
@@ -82,8 +89,8 @@ function isServableBelow(root: string, path: string): boolean {
  * @param name the path below the folder, whose segments `isServable` has accepted
  * @param maxRead bytes of the largest file that is read into memory
  * @returns undefined when there is no file that may be served
- * @throws HttpError OVERLOADED when the process can open no more files; Error when a small file changes during each of
- *   several reads
+ * @throws HttpError OVERLOADED when the process can open no more files; FileChangedError when a small file changes
+ *   during each of several reads
  */
 export function openFile(root: string, name: string, maxRead = SMALL_BYTES): FileContent | undefined {
   let path: string;
@@ -137,7 +144,7 @@ function contentOnDisk(path: string, state: FileState): FileContent {
         const isLong = end - start > SMALL_BYTES;
         const bytes = isLong ? undefined : readPart(fd, start, end - start);
         // With the same inode and times, this is the file that lay in the folder.
-        if (!isSameState(state, fstatSync(fd, { bigint: true }))) throw new Error(CHANGED);
+        if (!isSameState(state, fstatSync(fd, { bigint: true }))) throw new FileChangedError();
         isKept = isLong;
         return bytes ?? new FileStream(fd, state, start, end);
       } finally {
@@ -155,7 +162,7 @@ function readWhole(fd: number, firstState: BigIntStats, maxRead: number): FileCo
     if (bytes.length === Number(state.size) && isSameState(state, after)) return contentInMemory(state, bytes);
     state = after;
   }
-  throw new Error(CHANGED);
+  throw new FileChangedError();
 }
 
 /** @returns fewer bytes than `length` at the end of the file */
@@ -268,7 +275,7 @@ class FileStream extends Readable {
   /** A client must not take a mixture of two versions for the file. */
   #endUnchanged(): void {
     fstat(this.#fd, { bigint: true }, (error, state) => {
-      if (error === null && isSameState(this.#state, state)) this.push(null);
+      if (error === null && hasSameContent(this.#state, state)) this.push(null);
       else this.destroy(error ?? new Error('the file changed while it was sent'));
     });
   }

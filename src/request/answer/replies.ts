@@ -5,7 +5,7 @@ import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { refusal } from '../../base/errors.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
-import type { FileContent } from '../../base/files/open-file.ts';
+import { FileChangedError } from '../../base/files/open-file.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
 import { DESCRIBES_CONTENT } from '../../base/own-headers.ts';
@@ -19,7 +19,7 @@ import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Range, readRange } from './range.ts';
 import { logBrokenStream, requestFacts } from './refusals.ts';
-import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
+import { type Answer, type AnswerBody, convertResult, type FileAnswer, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
@@ -82,12 +82,12 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       cancelBody(answer.body);
       return send(exchange, 304, withoutContentHeaders(answer.headers), '');
     }
-    if (answer.body.kind === 'file') return sendFile(exchange, answer, answer.body.content);
+    if (answer.body.kind === 'file') return sendFile(exchange, answer, answer.body);
     sendBody(exchange, answer, answer.body);
   }
 
   /** Sends a file whole, or the part that the client has asked for. */
-  function sendFile(exchange: Exchange, answer: Answer, content: FileContent): void {
+  function sendFile(exchange: Exchange, answer: Answer, { content, findAgain }: FileAnswer): void {
     const { status, etag, lastModified } = answer;
     const { size } = content;
     const headers = [...answer.headers];
@@ -102,7 +102,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       }
       part = content.part(range?.start ?? 0, range?.end ?? size);
     } catch (error) {
-      return fail(exchange, error);
+      const present = error instanceof FileChangedError ? findAgain?.() : undefined;
+      return present === undefined ? fail(exchange, error) : sendAnswer(exchange, present);
     }
     if (range !== undefined) headers.push('Content-Range', `bytes ${range.start}-${range.end - 1}/${size}`);
     const body: LiveBody | WholeBody =

@@ -18,8 +18,15 @@ export type AnswerBody =
   /** `length` is in bytes; undefined when it is not known before the end of the stream. */
   | { readonly kind: 'stream'; readonly source: ByteSource; readonly length: number | undefined }
   /** replies.ts makes it one of the others: the whole file, or a part of it. */
-  | { readonly kind: 'file'; readonly content: FileContent }
+  | FileAnswer
   | { readonly kind: 'events'; readonly events: EventStream };
+
+export interface FileAnswer {
+  readonly kind: 'file';
+  readonly content: FileContent;
+  /** Finds the file once more, where it has changed before it is sent. */
+  readonly findAgain?: () => Answer | undefined;
+}
 
 export interface Answer extends Validators {
   readonly status: number;

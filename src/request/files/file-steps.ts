@@ -12,6 +12,9 @@ import type { Exchange, Outcome, Step } from '../exchange.ts';
 import type { ResolvedPath } from '../router.ts';
 import type { FileRequest, PublicFiles } from './public-files.ts';
 
+/** How often a request looks for its file. A build or an editor replaces a file seldom, a loop all the time. */
+const MAX_LOOKS = 4;
+
 export interface FileStepParts {
   readonly files?: PublicFiles | undefined;
   readonly groups: Pick<Groups, 'find' | 'locate'>;
@@ -36,7 +39,8 @@ export function createFileSteps(
   headersOf: ServiceDefinition['fileHeaders'],
 ): FileSteps | undefined {
   if (files === undefined) return undefined;
-  const send = (exchange: Exchange, answer: Answer | undefined): Outcome => {
+  const send = (exchange: Exchange, find: () => Answer | undefined): Outcome => {
+    const answer = withLooks(MAX_LOOKS, find);
     if (answer === undefined) return undefined;
     // Pages of other origins may not read files.
     exchange.answer.ownsCors = true;
@@ -46,8 +50,8 @@ export function createFileSteps(
   const requestOf = ({ verb, resolvedPath, queryText, request: { headers } }: Exchange): FileRequest => ({
     ...{ verb, path: (resolvedPath as ResolvedPath).path, queryText, headers, headersOf },
   });
-  const serveFile: Step = (exchange) => send(exchange, files.find(requestOf(exchange)));
-  const servePage: Step = (exchange) => send(exchange, files.findPage(requestOf(exchange)));
+  const serveFile: Step = (exchange) => send(exchange, () => files.find(requestOf(exchange)));
+  const servePage: Step = (exchange) => send(exchange, () => files.findPage(requestOf(exchange)));
 
   return {
     serveFile,
@@ -78,6 +82,13 @@ export function createFileSteps(
       return files.hasFallback ? servePage(exchange) : undefined;
     },
   };
+}
+
+/** Lets an answer look for its file again, where the file is replaced between the look and the answer. */
+function withLooks(looks: number, find: () => Answer | undefined): Answer | undefined {
+  const answer = find();
+  if (answer?.body.kind !== 'file' || looks === 1) return answer;
+  return { ...answer, body: { ...answer.body, findAgain: () => withLooks(looks - 1, find) } };
 }
 
 function hasLiteralRoute({ routes }: Group, verb: string, slugs: readonly string[]): boolean {

@@ -16,7 +16,7 @@ export const sql = postgres(process.env.DATABASE_URL ?? 'postgres://localhost/co
 });
 
 /** The codes of `postgres` for a connection that ended or never began, and those of PostgreSQL while it restarts. */
-const AWAY = /^(?:ECONN|ENOENT|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
+const AWAY = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
 
 /** Whether an error says that the database cannot be reached at the moment. */
 export const isAway = (error: unknown): boolean => AWAY.test(codeOf(error));

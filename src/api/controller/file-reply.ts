@@ -18,15 +18,14 @@ export interface FileReplyOptions {
 /**
  * Returns a reply with a file: whole, or the part that the client asks for (`Range`), or 304 where the client has it.
  *
- * @param root the absolute path of the folder: `join(import.meta.dirname, '../uploads')`
+ * @param root the absolute path of the folder: `resolve('data/uploads')`, in the working folder, which a deployment keeps
  * @param path the path below the folder, which may come from a client. Hidden files and all outside of the folder are
  *   no files, also behind links
  * @throws HttpError FILE_NOT_FOUND; TypeError when `root` is not absolute
  * @example 'GET {name}'(data, { path }) { return fileReply(uploads, path.name); }
  */
 export function fileReply(root: string, path: string, options: FileReplyOptions = {}): Reply<200, Uint8Array> {
-  if (!isAbsolute(root))
-    throw new TypeError(`fileReply: ${root} must be an absolute path: join(import.meta.dirname, …)`);
+  if (!isAbsolute(root)) throw new TypeError(`fileReply: ${root} must be an absolute path: resolve('${root}')`);
   const content = isServable(path.split('/')) ? openFile(realPathOf(root), path) : undefined;
   if (content === undefined) throw refusal('FILE_NOT_FOUND');
   const { download = false, headers } = options;

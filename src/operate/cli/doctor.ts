@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { flagOf } from '../../base/config.ts';
-import { SERVICE, urlNameOf } from '../../base/group-name.ts';
+import { FALLBACK, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { ignoredVariables } from '../../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { createLog } from '../../base/log.ts';
@@ -163,8 +163,15 @@ function canKeepMark(dataDir: string): boolean {
 }
 
 function checkControllers({ settings, inspection }: Installation, report: Report): void {
-  const { controllersDir: dir, publicOrigin, domains } = settings;
+  const { controllersDir: dir, publicOrigin, domains, publicFallback } = settings;
   if (inspection instanceof Error) return;
+  const fallback = inspection.groups.find(({ group }) => group === FALLBACK);
+  if (fallback !== undefined && publicFallback !== undefined)
+    report(
+      'warning',
+      'PUBLIC_FALLBACK: its page is never sent, because the fallback answers in its place',
+      fallback.path,
+    );
   const mount = inspection.groups.find(({ operations }) => operations[0]?.contract?.unchecked === A_HANDLER);
   if (mount !== undefined && publicOrigin.length + domains.length === 0)
     report('note', 'the origin in its URLs is that of Host, which a client chooses: set PUBLIC_ORIGIN', mount.path);

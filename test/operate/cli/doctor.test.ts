@@ -83,6 +83,21 @@ test('doctor reports variables that nothing reads, and trusted proxies that incl
   );
 });
 
+test('doctor reports a page of PUBLIC_FALLBACK that the fallback of the service file hides', async (t) => {
+  const service = (fallback: string) =>
+    `import { defineService, mount } from 'gatefold';\nexport default defineService({ access: 'anyone'${fallback} });\n`;
+  const fallback = ', fallback: mount(() => new Response())';
+  const cwd = makeProject(t, { ...SDK, 'controllers/service.ts': service(fallback), 'web/index.html': '' });
+  const env = { PUBLIC_DIR: 'web', PUBLIC_FALLBACK: 'index.html' };
+  const finding = 'PUBLIC_FALLBACK: its page is never sent, because the fallback answers in its place';
+  has((await examine(cwd, [], env)).lines, `warning controllers controllers/service.ts: ${finding}`);
+  const isNamed = async (cwd: string, env: Record<string, string>) =>
+    (await examine(cwd, [], env)).lines.some((line) => line.includes('PUBLIC_FALLBACK'));
+  assert.equal(await isNamed(cwd, { PUBLIC_DIR: 'web' }), false);
+  const other = makeProject(t, { ...SDK, 'controllers/service.ts': service(''), 'web/index.html': '' });
+  assert.equal(await isNamed(other, env), false);
+});
+
 test('doctor reports invalid settings, and prints no secret', async (t) => {
   const cwd = makeProject(t, SDK);
   const secret = 'correct-horse-battery-staple-0123';

@@ -36,6 +36,8 @@ export interface SharedTable {
   readonly sharesSessionKey: boolean;
   /** Registers a function that is called when the file or the session key may have changed. */
   onChange(listener: () => void): void;
+  /** Registers a function that gets the ids of rows that the store has just revoked or removed, before the file has. */
+  onRevoked(listener: (ids: readonly string[]) => void): void;
 }
 
 export interface Credentials {
@@ -45,8 +47,8 @@ export interface Credentials {
    */
   identify(authorization: string): IdentificationOrAway | Promise<IdentificationOrAway>;
   /**
-   * Returns the current table. Each change of the file makes a new object. While the table is too old, returns
-   * undefined. A caller who was identified with another value must be identified again.
+   * Returns the current table. Each change of the file and each revocation makes a new object. While the table is too
+   * old, returns undefined. A caller who was identified with another value must be identified again.
    */
   table(): unknown;
   /**
@@ -84,15 +86,29 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
   let waitingRequests = 0;
+  /** Rows that the store has revoked, until the table in memory has them as revoked, too. */
+  const revokedIds = new Set<string>();
+  let latestRevocation: object | undefined;
+  shared?.onRevoked((ids) => {
+    for (const id of ids) revokedIds.add(id);
+    latestRevocation = {};
+  });
   shared?.onChange(() => {
     keys.forgetKey();
-    void table.lookNow();
+    void table.lookNow().then(() => {
+      const { rows } = table.current();
+      for (const id of revokedIds) if (rows.get(id)?.revoked !== false) revokedIds.delete(id);
+      if (revokedIds.size === 0) latestRevocation = undefined;
+    });
   });
   /** Reads the file again. With a store, the file is first made equal to the store. */
   const refresh = shared === undefined ? table.look : () => shared.refresh().then(table.lookNow);
 
-  const identifyNow = (authorization: string): Identification =>
-    identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.findKey });
+  function identifyNow(authorization: string): Identification {
+    const caller = identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.findKey });
+    if (caller.kind !== 'row' || !revokedIds.has(caller.row.id)) return caller;
+    return { kind: 'refused', reason: 'its row is revoked', id: caller.row.id };
+  }
 
   function identify(authorization: string): Identification | Promise<Identification> {
     const caller = identifyNow(authorization);
@@ -115,7 +131,7 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
 
   return {
     identify: (authorization) => (shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
-    table: () => (shared?.isTooOld() ? undefined : table.current()),
+    table: () => (shared?.isTooOld() ? undefined : (latestRevocation ?? table.current())),
     issueSession(rowId) {
       try {
         return createSessionToken(keys.findOrMakeKey(), rowId, now());

@@ -27,6 +27,8 @@ export interface FollowerOptions {
   readonly replica: Replica;
   readonly log: Log;
   readonly onPublished: () => void;
+  /** Receives the names of rows that were revoked or removed, before the file is written. */
+  readonly onRevoked: (names: readonly string[]) => void;
   readonly onLook: () => void;
 }
 
@@ -44,8 +46,10 @@ const RETRY_MS = 250;
 const PUBLISH_PAUSE_FACTOR = 4;
 /** At most this many lost changes are written back to the store in one write. */
 const MAX_RESTORED = 1000;
+/** At most this many revoked rows of one query are announced before the file. Workers find the others in the file. */
+const MAX_ANNOUNCED = 1000;
 
-export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
+export function createFollower({ store, replica, log, onPublished, onRevoked, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
   let bellCount = 0;
   let hasRung = false;
@@ -147,6 +151,8 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       if (changes.changes.length > 0) {
         if (!isAnnounced && !hasRung && !isChanged) void countMissedBell(bellCount);
         isChanged = true;
+        const revoked = changes.changes.filter(([, row]) => row === undefined || isRevoked(row));
+        if (revoked.length > 0) onRevoked(revoked.slice(0, MAX_ANNOUNCED).map(([name]) => name));
       }
       replica.apply(changes);
       if (changes.isComplete) return isChanged;

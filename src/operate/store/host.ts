@@ -65,6 +65,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     replica,
     log,
     onPublished: () => send({ kind: 'files-changed' }),
+    onRevoked: (ids) => send({ kind: 'revoked', ids }),
     onLook() {
       sendState();
       logIfFilling();

@@ -133,6 +133,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         return writeLine(message.line);
       case 'files-changed':
         return notifyWorkers();
+      case 'revoked':
+        return notifyWorkers(undefined, { kind: 'store', revoked: message.ids });
       case 'state': {
         const { age } = message.state;
         stateReceivedAt = performance.now();
@@ -209,8 +211,11 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     );
   }
 
-  function notifyWorkers(workers = Object.values(cluster.workers ?? {})): void {
-    for (const worker of workers) if (worker !== undefined) send(worker, { kind: 'store', isTooOld });
+  function notifyWorkers(
+    workers = Object.values(cluster.workers ?? {}),
+    notice: ToWorkerStore = { kind: 'store', isTooOld },
+  ): void {
+    for (const worker of workers) if (worker !== undefined) send(worker, notice);
   }
 
   return {

@@ -25,11 +25,13 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
   let isTooOld = false;
   let refreshing: Promise<void> | undefined;
   let onChange = () => {};
+  let onRevoked = (_ids: readonly string[]) => {};
 
   onMessage((message) => {
     const storeMessage = (message as { gatefold?: ToWorkerStore } | null)?.gatefold;
     if (storeMessage?.kind !== 'store') return;
     if (storeMessage.call !== undefined) return calls.answer(storeMessage.call, storeMessage.answer);
+    if (storeMessage.revoked !== undefined) return onRevoked(storeMessage.revoked);
     isTooOld = storeMessage.isTooOld;
     onChange();
   });
@@ -56,6 +58,9 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     sharesSessionKey,
     onChange(listener) {
       onChange = listener;
+    },
+    onRevoked(listener) {
+      onRevoked = listener;
     },
   };
 }

@@ -73,10 +73,10 @@ test('a stream ends with STORE_AWAY when the copy of the table gets too old, alt
   const { row, token } = makeRow({ groups: ['order'] });
   writeFileSync(join(dataDir, 'production.json'), tableText(row));
   let isTooOld = false;
-  const shared = { refresh: async () => {}, register: async () => {}, onChange() {}, isTooOld: () => isTooOld };
+  const shared = { refresh: async () => {}, register: async () => {}, onChange() {}, onRevoked() {} };
   const credentials = await createCredentials({
     ...{ dataDir, sessionKey: undefined, log: createMemoryLog() },
-    shared: { ...shared, sharesSessionKey: true },
+    shared: { ...shared, isTooOld: () => isTooOld, sharesSessionKey: true },
   });
   context.after(() => credentials.close());
   const caller = (await credentials.identify(token)) as Caller;

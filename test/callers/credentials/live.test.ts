@@ -441,7 +441,7 @@ test('register returns a token that is accepted at once, and refused when the ta
 test('a store without a session key and without the new row makes issueSession and register throw', async (t) => {
   const folder = createFolder(t);
   const shared = {
-    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {} },
+    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {}, onRevoked: () => {} },
     ...{ isTooOld: () => false, sharesSessionKey: true },
   };
   const credentials = await createCredentials({
@@ -451,6 +451,49 @@ test('a store without a session key and without the new row makes issueSession a
   assert.throws(() => credentials.issueSession('abcdefghijkl'), { code: 'SESSION_UNAVAILABLE' });
   assert.deepEqual(readdirSync(folder), []);
   await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), { code: 'REGISTRATION_UNAVAILABLE' });
+});
+
+test('a row that the store has revoked is refused before the file has the revocation, and until the file has it', async (t) => {
+  const folder = createFolder(t);
+  const [one, other] = [makeRow(), makeRow()];
+  writeTable(folder, one.row, other.row);
+  let [revoke, change] = [(_ids: readonly string[]) => {}, () => {}];
+  const shared = {
+    ...{ refresh: async () => {}, register: async () => {}, isTooOld: () => false, sharesSessionKey: false },
+    onRevoked(listener: typeof revoke) {
+      revoke = listener;
+    },
+    onChange(listener: typeof change) {
+      change = listener;
+    },
+  };
+  const log = createMemoryLog();
+  const credentials = await createCredentials({ dataDir: folder, sessionKey: KEY, log, shared });
+  t.after(() => credentials.close());
+  const session = credentials.issueSession(String(one.row.id));
+  const kinds = () => Promise.all([one, session, other].map(({ token }) => kindOf(credentials, token)));
+  assert.deepEqual(await kinds(), ['row', 'row', 'row']);
+  const before = credentials.table();
+  revoke([String(one.row.id), 'ofNoRowHere1']);
+  assert.deepEqual(await kinds(), ['refused', 'refused', 'row']);
+  // Open streams of the key end, because the table is another one.
+  assert.notEqual(credentials.table(), before);
+  const announced = credentials.table();
+  revoke([String(other.row.id)]);
+  assert.notEqual(credentials.table(), announced);
+  // A file that is older than the revocation does not undo it.
+  writeTable(folder, one.row, other.row, makeRow().row);
+  change();
+  await until(() => credentials.status().rows === 3);
+  assert.deepEqual(await kinds(), ['refused', 'refused', 'refused']);
+  const revoked_at = '2026-01-01T00:00:00Z';
+  writeTable(folder, { ...one.row, revoked_at });
+  change();
+  await until(() => credentials.status().rows === 1);
+  // From here, the file decides again.
+  writeTable(folder, one.row, other.row);
+  change();
+  for (const { token } of [one, session, other]) await becomes(credentials, token, 'row');
 });
 
 test('createCredentials uses the clock of its options', async (t) => {

@@ -23,6 +23,8 @@ const KEY = 'k'.repeat(40);
 interface TestHost {
   readonly data: string;
   readonly events: string[];
+  /** Each list of revoked rows, and `files-changed` for each write of the file. */
+  readonly notices: (string | readonly string[])[];
   state(): HostState;
   call(request: Request): Promise<Answer>;
   /** The rows of the replica by id. */
@@ -37,6 +39,7 @@ async function openHost(
 ): Promise<TestHost> {
   test.after(() => rmSync(data, { recursive: true, force: true }));
   const events: string[] = [];
+  const notices: (string | readonly string[])[] = [];
   const answers = new Map<number, (answer: Answer) => void>();
   let state: HostState | undefined;
   let calls = 0;
@@ -45,6 +48,8 @@ async function openHost(
     settings: settings as HostOptions['settings'],
     send(message: FromHost) {
       if (message.kind === 'log') events.push((JSON.parse(message.line) as { event: string }).event);
+      if (message.kind === 'revoked') notices.push(message.ids);
+      if (message.kind === 'files-changed') notices.push(message.kind);
       if (message.kind === 'state') state = message.state;
       if (message.kind === 'answer') answers.get(message.call)?.(message.answer);
     },
@@ -53,6 +58,7 @@ async function openHost(
   return {
     data,
     events,
+    notices,
     state: () => state ?? assert.fail(),
     call: (request) =>
       new Promise((resolve) => {
@@ -119,9 +125,13 @@ describe('a store-host', { skip: noPostgres }, () => {
       const value = JSON.stringify(revoked ? { ...rest, revoked_at: '2026-01-01T00:00:00Z' } : rest);
       assert.ok(await store.write('keys', [{ name: id, expectedVersion: entry.version, value }], `${id} ${revoked}`));
     };
+    await host.call({ kind: 'look' });
+    host.notices.length = 0;
     await revoke(row.id, true);
     await host.call({ kind: 'look' });
     assert.ok(host.rows().get(row.id)?.revoked_at);
+    // Workers refuse the row before the file is written.
+    assert.deepEqual(host.notices, [[row.id], 'files-changed']);
     await host.close();
     // The promoted standby lacks the revocation, and has other changes with the same numbers.
     await revoke(row.id, false);

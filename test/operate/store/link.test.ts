@@ -84,11 +84,13 @@ function openStore(
 /** A worker of this process's cluster that keeps the messages that it gets. */
 function addWorker(test: TestContext) {
   const notices: boolean[] = [];
+  const revoked: (readonly string[])[] = [];
   const answers = new EventEmitter();
   const worker = {
     isConnected: () => true,
     send({ gatefold: message }: { gatefold: ToWorkerStore }) {
-      if (message.call === undefined) notices.push(message.isTooOld);
+      if (message.call === undefined && message.revoked !== undefined) revoked.push(message.revoked);
+      else if (message.call === undefined) notices.push(message.isTooOld);
       else answers.emit('answer', message.answer);
     },
   } as unknown as Worker;
@@ -104,7 +106,7 @@ function addWorker(test: TestContext) {
     cluster.emit('message', worker, { gatefold: { kind: 'store', call: 1, request } });
     return (await answered)[0];
   }
-  return { call, notices };
+  return { call, notices, revoked };
 }
 
 describe('the store-host of a supervisor', () => {
@@ -138,6 +140,17 @@ describe('the store-host of a supervisor', () => {
     assert.deepEqual(await store.spend([]), [3]);
     // The second look waits for its time, and the third one shares it.
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
+  });
+
+  it('announces revoked rows to workers', async (test) => {
+    const messages = [
+      { kind: 'revoked', ids: ['one', 'two'] },
+      { kind: 'state', state: STATE },
+    ] as const;
+    const { store } = openStore(test, [{ messages }]);
+    const { revoked } = addWorker(test);
+    await store.start();
+    assert.deepEqual(revoked, [['one', 'two']]);
   });
 
   it('fails pending calls when it exits', async (test) => {

@@ -18,7 +18,7 @@ export interface FileReplyOptions {
 /**
  * Returns a reply with a file: whole, or the part that the client asks for (`Range`), or 304 where the client has it.
  *
- * @param root the absolute path of the folder: `resolve('data/uploads')`, in the working folder, which a deployment keeps
+ * @param root the absolute path of the folder, `resolve('data/uploads')`. A deployment keeps the working folder
  * @param path the path below the folder, which may come from a client. Hidden files and all outside of the folder are
  *   no files, also behind links
  * @throws HttpError FILE_NOT_FOUND; TypeError when `root` is not absolute

@@ -1,8 +1,9 @@
 // Measures what a change of the credentials table costs, by the number of keys: the time from the end of a command to
 // the first 401 of a revoked key, the first answer of a new key, the longest request of a known key meanwhile, and the
 // CPU time of the service. Also measures the start and the memory of a worker. All files are on the disk of TMPDIR.
-//   node bench/keys.mjs [--node PATH] [--dist DIST] [--keys 100,100000] [--rounds 5] [--store postgres://…]
-// With --store, the keys are in that database, whose tables are removed before and after.
+//   node bench/keys.mjs [--node PATH] [--dist DIST] [--keys 100,100000] [--rounds 5] [--store postgres://…] [--machines 3]
+// With --store, the keys are in that database, whose tables are removed before and after. Each machine is a service with
+// a folder of its own. A revocation is live when all machines refuse the key. The other figures are of one machine.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     keys: { type: 'string', default: '100,100000' },
     rounds: { type: 'string', default: '5' },
     store: { type: 'string' },
+    machines: { type: 'string', default: '1' },
   },
 });
 const rounds = Number(values.rounds);
@@ -55,21 +57,19 @@ async function measure(count) {
     command(data, true, 'store', 'import');
   }
   const begun = performance.now();
-  const service = startProcess(values.node, [join(values.dist, 'server.js')], {
-    env: { .../** @type {Record<string, string>} */ (process.env), ...settings(data), PORT: '0', WORKERS: '1' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const { service, url } = await startService(data, settings(data));
   const pid = /** @type {number} */ (service.pid);
-  let origin = '';
-  for await (const line of createInterface({ input: /** @type {any} */ (service.stdout) })) {
-    origin = `http://127.0.0.1:${/:(\d+)$/.exec(line)?.[1]}`;
-    break;
-  }
-  const url = `${origin}/api/order`;
   const start = performance.now() - begun;
+  const others = [];
+  for (let machine = 2; machine <= Number(values.machines); machine++) {
+    const folder = `${data}-machine-${machine}`;
+    mkdirSync(folder, { recursive: true });
+    others.push(await startService(data, { ...settings(data), DATA_DIR: folder }));
+  }
+  const urls = [url, ...others.map((other) => other.url)];
   /** @param {string} token @returns {Promise<number>} */
-  const ask = async (token) => {
-    const response = await fetch(url, { headers: { Authorization: `Bearer ${token}` } });
+  const ask = async (token, at = url) => {
+    const response = await fetch(at, { headers: { Authorization: `Bearer ${token}` } });
     await response.arrayBuffer();
     return response.status;
   };
@@ -100,7 +100,11 @@ async function measure(count) {
     const change = await watch(async () => {
       await ended;
       const returned = performance.now();
-      while ((await ask(token)) !== 401);
+      await Promise.all(
+        urls.map(async (each) => {
+          while ((await ask(token, each)) !== 401);
+        }),
+      );
       found.live.push(performance.now() - returned);
       await sleep(CALM / 2);
     });
@@ -112,10 +116,10 @@ async function measure(count) {
     found.cpu.push((treeCpuSeconds(pid) - cpu) * 1000);
     const fresh = command(data, true, 'credentials', 'issue', '--name', 'new', '--groups', '*').token;
     const sent = performance.now();
-    if ((await ask(fresh)) !== 200) throw new Error('the new key is refused');
+    if ((await ask(fresh, urls.at(-1))) !== 200) throw new Error('the new key is refused');
     found.first.push(performance.now() - sent);
   }
-  await stopProcess(service);
+  for (const each of [service, ...others.map((other) => other.service)]) await stopProcess(each);
   if (values.store !== undefined) await emptyStore();
   const ms = (/** @type {number[]} */ numbers) => `${median(numbers).toFixed(0)} ms`;
   return [
@@ -128,6 +132,22 @@ async function measure(count) {
     `${ms(found.calm)}, ${ms(found.changed)}`,
     ms(found.cpu),
   ];
+}
+
+/**
+ * Starts the service of a machine, and resolves when it listens.
+ *
+ * @param {string} cwd
+ * @param {Record<string, string>} env
+ */
+async function startService(cwd, env) {
+  const service = startProcess(values.node, [join(values.dist, 'server.js')], {
+    ...{ cwd, stdio: ['ignore', 'pipe', 'inherit'] },
+    env: { .../** @type {Record<string, string>} */ (process.env), ...env, PORT: '0', WORKERS: '1' },
+  });
+  for await (const line of createInterface({ input: /** @type {any} */ (service.stdout) }))
+    return { service, url: `http://127.0.0.1:${/:(\d+)$/.exec(line)?.[1]}/api/order` };
+  throw new Error('the service has ended');
 }
 
 /** @param {string} data @param {boolean} isShared whether the keys are in the store */

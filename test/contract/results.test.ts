@@ -9,6 +9,9 @@ import { createLog } from '../../src/base/log.ts';
 import { createGroups, type Groups } from '../../src/live/load/registry.ts';
 
 const SOURCE = `
+import type { ReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { ReadableStream as WebStream } from 'node:stream/web';
 import type { EventStream, Reply } from 'gatefold';
 class Answer {
   status: number;
@@ -38,6 +41,9 @@ export default class UserController {
   untyped() { return 1; }
   queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
   named(): User | Queued { return undefined as never; }
+  csv(): Reply<200, Readable> { return undefined as never; }
+  web(): WebStream { return undefined as never; }
+  file(): ReadStream { return undefined as never; }
   news(): EventStream<{ a: string }> | EventStream<{ b: number }> { return undefined as never; }
 }`;
 
@@ -74,6 +80,12 @@ test('a union of event streams becomes one stream whose events have any of the t
     types.map(({ required }) => required),
     [['a'], ['b']],
   );
+});
+
+test('a result that is a stream of a module of Node is bytes', async () => {
+  const operations = (await groups.find('user'))?.contract.operations;
+  const bodies = ['csv', 'web', 'file'].map((name) => operations?.get(name)?.results?.map(({ body }) => body));
+  assert.deepEqual(bodies, [['bytes'], ['bytes'], ['json']]);
 });
 
 describe('a result that does not match its type is reported', () => {

@@ -1,22 +1,9 @@
-// Runs the recipes of docs/RECIPES.md over a socket.
+// Runs the recipes of docs/RECIPES.md over a socket. test/slow/recipes.slow.ts runs the one that needs PostgreSQL.
 import assert from 'node:assert/strict';
-import { readFileSync, symlinkSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { describe, it, type TestContext } from 'node:test';
-import { startTest } from '../../src/api/testing.ts';
-import { makeProject } from '../support/command-bench.ts';
+import { createHmac } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { SOURCES, startRecipe as start, TEXT } from '../support/recipe.ts';
 import { parseRaw, sendRaw } from '../support/service.ts';
-
-const ROOT = resolve(import.meta.dirname, '../..');
-const TEXT = readFileSync(join(ROOT, 'docs/RECIPES.md'), 'utf8');
-const SOURCES = Array.from(
-  TEXT.matchAll(/```ts\n\/\/ (\w+)\/([\w/.-]+)\n([\s\S]*?)```/g),
-  ([, recipe, name, source]) => ({
-    recipe,
-    name: String(name),
-    source: String(source),
-  }),
-);
 
 /** The stand-in for a database: rows in a Map, which a transaction copies, and the statements so far. */
 const DATABASE = `
@@ -35,30 +22,6 @@ const DATABASE = `
       };
     },
   };`;
-
-async function start(t: TestContext, recipe: string, more: Readonly<Record<string, string>> = {}) {
-  const own = SOURCES.filter((source) => source.recipe === recipe);
-  assert.ok(own.length > 1, recipe);
-  const files = [...own.map(({ name, source }): [string, string] => [name, source]), ...Object.entries(more)];
-  const cwd = makeProject(t, {
-    ...Object.fromEntries(files.map(([name, source]) => [`controllers/${name}`, source])),
-    'node_modules/.keep': '',
-  });
-  symlinkSync(ROOT, join(cwd, 'node_modules/gatefold'));
-  const service = await startTest({ controllers: `${cwd}/controllers` });
-  t.after(() => service.close());
-  const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
-    const json = { 'content-type': 'application/json' };
-    const response = await fetch(`http://127.0.0.1:${service.port}/api/${path}`, {
-      method,
-      headers: { ...(body && json), ...headers },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
-  };
-  return { port: service.port, send };
-}
 
 describe('the recipe of', () => {
   it('a transaction commits what succeeds and rolls back what throws', async (t) => {
@@ -133,6 +96,63 @@ describe('the recipe of', () => {
     assert.equal(await login('correct horse'), 429);
   });
 
+  it('webhooks sends one after the answer, and takes only what is signed, once', async (t) => {
+    const { port, send, service } = await start(t, 'webhook', {
+      'lib/hooks.ts': `export const secret = 'of the test';
+        export const hooks: { url: string; secret: string }[] = [];
+        export const seen = new Map<string, number>();
+        let arrived = () => {};
+        const set = seen.set.bind(seen);
+        seen.set = (id, total) => { const map = set(id, total); arrived(); return map };
+        export const waitFor = () => new Promise<void>((resolve) => { arrived = resolve });`,
+      'SetController.ts': `import { hooks, secret, seen, waitFor } from './lib/hooks.ts';
+        export default class { created({ port }: { port: number }) { hooks.push({ url: \`http://127.0.0.1:\${port}/api/hook\`, secret }) }
+          async index() { if (seen.size === 0) await waitFor(); return { seen: [...seen] } } }`,
+    });
+    await send('POST', 'set', { port });
+    assert.equal((await send('POST', 'order', { total: 7 })).status, 202);
+    const { seen } = (await send('GET', 'set')).body;
+    assert.equal(seen[0][1], 7);
+    const time = () => Math.floor(Date.now() / 1000);
+    const body = '{"type":"order.made", "total":8}';
+    const post = async (secret: string, sent: string, age = 0) => {
+      const mac = createHmac('sha256', secret)
+        .update(`a.${time() - age}.${body}`)
+        .digest('base64');
+      const headers = {
+        'content-type': 'application/json',
+        'webhook-id': 'a',
+        'webhook-timestamp': String(time() - age),
+        'webhook-signature': `v1,bm90 v1,${mac}`,
+      };
+      const answer = await service.fetch('/hook', { method: 'POST', headers, body: sent });
+      return [answer.status, ((await answer.json()) as { isNew?: boolean }).isNew];
+    };
+    assert.deepEqual(await post('of another', body), [401, undefined]);
+    assert.deepEqual(await post('of the test', body.replace('8', '9')), [401, undefined]);
+    assert.deepEqual(await post('of the test', body, 3600), [401, undefined]);
+    assert.deepEqual(await post('of the test', body), [200, true]);
+    assert.deepEqual(await post('of the test', body), [200, false]);
+    assert.equal((await send('POST', 'hook', { type: 'order.made', total: 1 })).status, 401);
+  });
+
+  it('a calendar feed is a text that is sent once', async (t) => {
+    const { send } = await start(t, 'calendar', {
+      'lib/calendars.ts': `const from = new Date('2026-12-01T09:00:00Z');
+        export const calendars = new Map([['secret', [{ id: 1, title: 'Plan; think', from, to: from }]]]);`,
+    });
+    const first = await send('GET', 'calendar/secret.ics');
+    assert.equal(first.headers.get('content-type'), 'text/calendar; charset=utf-8');
+    assert.match(first.body, /\r\nDTSTART:20261201T090000Z\r\nDTEND:20261201T090000Z\r\nSUMMARY:Plan\\; think\r\n/);
+    const etag = String(first.headers.get('etag'));
+    const second = await send('GET', 'calendar/secret.ics', undefined, { 'if-none-match': etag });
+    assert.deepEqual([second.status, second.body], [304, '']);
+    assert.equal((await send('GET', 'calendar/other.ics')).status, 404);
+    const { paths } = (await send('GET', 'openapi.json')).body;
+    const { content } = paths['/api/calendar/{secret}.ics'].get.responses[200];
+    assert.deepEqual(content, { '*/*': { schema: { type: 'string', format: 'binary' } } });
+  });
+
   it('errors answers in German to those who ask for it', async (t) => {
     const { send } = await start(t, 'errors');
     const wrong = { name: 'A', seats: 9 };
@@ -171,10 +191,10 @@ describe('the recipe of', () => {
   });
 });
 
-it('docs/RECIPES.md has five recipes, and no source that is not run', () => {
+it('docs/RECIPES.md has eight recipes, and no source that is not run', () => {
   assert.deepEqual(
     [...new Set(SOURCES.map(({ recipe }) => recipe))],
-    ['transaction', 'idempotency', 'session', 'errors', 'tenant'],
+    ['transaction', 'idempotency', 'session', 'password', 'webhook', 'calendar', 'errors', 'tenant'],
   );
   assert.equal(SOURCES.length, TEXT.split('```ts').length - 1);
 });

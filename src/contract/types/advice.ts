@@ -1,7 +1,7 @@
 // The errors of names whose types are not read. Each one says what to write instead, by the cause.
 import { isTsconfigPath } from '../source/declaration-file.ts';
 import { ASK, WRITE_OUT } from '../source/source-error.ts';
-import type { FoundType } from './look-up.ts';
+import type { FoundType, Scope } from './look-up.ts';
 import type { Fail } from './shape.ts';
 
 type PackageType = Extract<FoundType, { readonly packageName: string }>;
@@ -19,17 +19,17 @@ const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
   [/^(?:express|fastify|koa|hono)(?:\/|$)/, 'write data: T, params: ControllerParams'],
 ];
 
-/** @param importer the file that has the name */
+/** @param scope the scope of the file that has the name */
 export function failForPackage(
   name: string,
   { packageName, isInstalled }: PackageType,
-  importer: string,
+  scope: Scope,
   fail: Fail,
 ): never {
   const isMissing = !isInstalled && packageName.startsWith('#');
   if (isMissing)
     fail(`${name} comes from ${packageName}, which the imports of package.json do not have`, 'write it there');
-  if (!isInstalled && isTsconfigPath(importer, packageName))
+  if (!isInstalled && isTsconfigPath(scope.path, packageName))
     fail(
       `${name} comes from ${packageName}, a path of tsconfig.json, which Node does not follow`,
       "write a name such as #lib/* into the imports of package.json, and import '#lib/…'",

@@ -27,7 +27,7 @@ import {
   withFallback,
 } from './shape.ts';
 import { templateShape } from './template.ts';
-import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
+import { BUILTIN_SHAPES, gatefoldType, globalType, keysOf, nodeType, propertyOf } from './utility-types.ts';
 
 export interface Evaluator {
   /** @throws Unsupported (source/source-error.ts) */
@@ -158,15 +158,14 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     if (param !== undefined) return param;
     const target = findType(name, scope);
     if (target !== undefined && 'packageName' in target)
-      return inferredType(node, target, scope, fail) ?? failForPackage(name, target, scope.path, fail);
+      return nodeType(target) ?? inferredType(node, target, scope, fail) ?? failForPackage(name, target, scope, fail);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);
     if (target === undefined) {
       // An imported name that no file exports is an error, even if it is `Date` or the name of another global type.
       const isGlobal = !scope.module.imports.has(name);
-      const shape = isGlobal ? (utilityType(name, args, fail) ?? GLOBAL_TYPES[name]) : undefined;
-      return shape ?? failForMissing(name, isGlobal, fail);
+      return (isGlobal ? globalType(name, args, fail) : undefined) ?? failForMissing(name, isGlobal, fail);
     }
     if ('gatefoldName' in target)
       return gatefoldType(target.gatefoldName, args, fail) ?? fail(`${name} of gatefold has no JSON form`);

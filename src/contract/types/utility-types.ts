@@ -20,7 +20,7 @@ import {
   unite,
 } from './shape.ts';
 
-export const GLOBAL_TYPES: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
+const GLOBAL_TYPES: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
   Date: { kind: 'date' },
   File: { kind: 'file' },
   Blob: { kind: 'file' },
@@ -30,6 +30,14 @@ export const GLOBAL_TYPES: Readonly<Record<string, Shape | undefined>> = Object.
   ReadableStream: { kind: 'bytes' },
   Response: { kind: 'bytes' },
 } satisfies Record<string, Shape>);
+
+/** Returns the type of a module of Node, such as `Readable` of node:stream; undefined for all but bytes and files. */
+export function nodeType(type: { packageName: string; exportedName: string }): Shape | undefined {
+  const isReadable = type.exportedName === 'Readable';
+  return type.packageName.startsWith('node:')
+    ? GLOBAL_TYPES[isReadable ? 'ReadableStream' : type.exportedName]
+    : undefined;
+}
 
 const formatted = (format: string): Shape => ({ kind: 'string', keywords: { format } });
 
@@ -86,10 +94,10 @@ function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Sh
 }
 
 /** Returns undefined for an unknown name, and for a name without type arguments. */
-export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
+export function globalType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const [first, second] = args as [Shape, Shape];
   const apply = UTILITIES[name];
-  if (apply === undefined || args.length === 0) return undefined;
+  if (apply === undefined || args.length === 0) return GLOBAL_TYPES[name];
   // A function with three parameters needs two type arguments.
   if (apply.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
   return apply(fail, first, second);

@@ -68,7 +68,7 @@ export interface App {
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
   inFlight(): number;
-  /** Returns the number of new connections that were closed at once, because the worker can have no more. */
+  /** Returns the number of connections that were closed for want of room before their first request. */
   refusedConnections(): number;
   /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
   pendingWork(): number;

@@ -262,6 +262,7 @@ test('beyond MAX_CONNECTIONS the server first ends connections whose first reque
   await open('one more', half);
   await ends('instead of later half');
   assert.deepEqual(closed, ['half', 'later half', 'new half', 'second', 'instead of later half']);
+  assert.equal(service.app.refusedConnections(), 4, 'the second one had its answer');
 });
 
 // After an answer that ends its connection, Node keeps reading until the connection is closed.

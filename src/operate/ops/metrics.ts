@@ -107,7 +107,7 @@ export const METRICS: readonly MetricRow[] = [
   ),
   counter(
     'gatefold_connections_refused_total',
-    'New connections that the service closed at once, for want of descriptors or beyond MAX_CONNECTIONS',
+    'Connections closed before their first request, for want of descriptors or beyond MAX_CONNECTIONS',
     ({ totals }) => totals.connectionsRefused,
   ),
   gauge('nodejs_eventloop_lag_max_seconds', 'Longest event loop delay in the last minute', (service) =>

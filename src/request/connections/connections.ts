@@ -37,7 +37,7 @@ export interface Connections {
   /** Called when the answer is complete. The idle time of the connection begins with this call. */
   end(exchange: Exchange): void;
   exchanges(): Iterable<Exchange>;
-  /** Returns the number of new connections that were closed at once. */
+  /** Returns the number of connections that were closed for want of room before their first request. */
   refused(): number;
 }
 
@@ -60,10 +60,11 @@ export function createConnections({
   let refuseLate: (socket: TrackedSocket) => void = () => {};
 
   function add(socket: TrackedSocket): void {
-    const isFull = sockets.length - freeSlots.length >= maxConnections || descriptorOf(socket) > maxDescriptor;
-    if (isFull && !destroyOldest()) {
-      refusedCount++;
-      return void socket.destroy();
+    if (sockets.length - freeSlots.length >= maxConnections || descriptorOf(socket) > maxDescriptor) {
+      const oldest = findOldest();
+      if (oldest === undefined || connectionOf(oldest).lastExchange === undefined) refusedCount++;
+      (oldest ?? socket).destroy();
+      if (oldest === undefined) return;
     }
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
@@ -127,12 +128,12 @@ export function createConnections({
   }
 
   /**
-   * Ends the oldest connection that has sent no request, or else the one that has been idle for longest. The search
+   * Finds the oldest connection that has sent no request, or else the one that has been idle for longest. The search
    * takes 0.1 ms for 10,000 connections.
    *
-   * @returns false when no connection could be ended
+   * @returns undefined when no connection may be ended
    */
-  function destroyOldest(): boolean {
+  function findOldest(): TrackedSocket | undefined {
     let oldest: TrackedSocket | undefined;
     let lowestRank = Number.POSITIVE_INFINITY;
     for (const socket of sockets) {
@@ -146,8 +147,7 @@ export function createConnections({
       oldest = socket;
       lowestRank = rank;
     }
-    oldest?.destroy();
-    return oldest !== undefined;
+    return oldest;
   }
 
   return {

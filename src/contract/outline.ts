@@ -32,6 +32,7 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): 
     return typeof target.items === 'object' ? `list of ${outlineSchema(target.items, defs)}` : 'list';
   if (target.enum !== undefined || 'const' in target) return 'one of its literals';
   if (target.anyOf !== undefined) return `one of ${target.anyOf.length} types`;
+  if (target.contentMediaType !== undefined) return 'file';
   return [target.type ?? 'anything'].flat().join(' or ');
 }
 

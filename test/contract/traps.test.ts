@@ -241,6 +241,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         listed(data: unknown[]) { return data; }
         maybe(data: number | null) { return data; }
         mapped(data: { [K in 'a' | 'b'] }) { return data; }
+        picture(data: Blob) { return data; }
       }`,
       {
         created: 'data one of its literals',
@@ -252,6 +253,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         listed: 'data list of anything',
         maybe: 'data number or null',
         mapped: 'data { a, b }',
+        picture: 'data file',
       },
     ],
     'a method beside a static one of its name': [

@@ -115,7 +115,8 @@ function createReader(t: TestContext) {
   let server: ChildProcess | undefined;
   t.after(async () => {
     if (server?.pid !== undefined && server.exitCode === null) {
-      const gone = once(server, 'exit');
+      // The output is closed when the last process behind npm has ended. Until then, they write to the folder.
+      const gone = once(server, 'close');
       process.kill(-server.pid, 'SIGTERM');
       await gone;
     }
@@ -194,12 +195,14 @@ function createReader(t: TestContext) {
         detached: true,
       });
       server = child;
-      for await (const chunk of child.stdout.setEncoding('utf8')) {
-        said += chunk;
-        const match = /^gatefold listening on http:\/\/\S+:(\d+)$/m.exec(said);
-        if (match !== null) return Number(match[1]);
-      }
-      throw new Error(said);
+      return new Promise((resolve, reject) => {
+        child.stdout.setEncoding('utf8').on('data', (chunk) => {
+          said += chunk;
+          const match = /^gatefold listening on http:\/\/\S+:(\d+)$/m.exec(said);
+          if (match !== null) resolve(Number(match[1]));
+        });
+        child.on('close', () => reject(new Error(said)));
+      });
     },
   };
 }

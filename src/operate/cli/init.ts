@@ -78,7 +78,10 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
     ...(switches.has('systemd')
       ? ([
           [`${name}.service`, unitOf(name, hasWeb)],
-          [`${name}.socket`, readPackageFile('deploy/gatefold.socket').replaceAll('gatefold.s', `${name}.s`)],
+          [
+            `${name}.socket`,
+            readPackageFile('deploy/gatefold.socket').replaceAll(/(?:deploy\/)?gatefold\.s/g, `${name}.s`),
+          ],
         ] as [string, string][])
       : []),
   ];

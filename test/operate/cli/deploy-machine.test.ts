@@ -4,7 +4,7 @@ import { chmodSync, chownSync, readdirSync, statSync, symlinkSync, utimesSync, w
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { pruneCopies, removeRelease } from '../../../src/operate/cli/deploy/folders.ts';
-import { setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
+import { runNpm, setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
 import { serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
 import { createFolder } from '../../support/folder.ts';
 
@@ -46,6 +46,26 @@ test('pruneCopies keeps every copy of Gatefold while a release has no valid note
     pruneCopies(dir, join(dir, 'runtime/0.2.0'));
     assert.deepEqual(readdirSync(join(dir, 'runtime')), ['0.1.0'], `note: ${text}`);
   }
+});
+
+test('a script that fails has its error and the cause in the message, and neither the source nor the stack', (t) => {
+  const printed = [
+    '> shop@1.0.0 predeploy',
+    '/srv/shop/node_modules/drizzle/session.ts:42',
+    '      throw new DrizzleQueryError(query, params, error as Error);',
+    '            ^',
+    'DrizzleQueryError: Failed query: ALTER TABLE "taks" ADD COLUMN "priority" integer;',
+    '    at Session.queryWithCache (/srv/shop/node_modules/drizzle/session.ts:42:13)',
+    '  cause: PostgresError: relation "taks" does not exist',
+    '      at ErrorResponse (/srv/shop/node_modules/postgres/connection.js:815:30)',
+  ];
+  const bin = createFolder(t, { npm: `#!/bin/sh\ncat <<'END'\n${printed.join('\n')}\nEND\nexit 1\n` });
+  chmodSync(join(bin, 'npm'), 0o755);
+  assert.throws(() => runNpm(['run', 'predeploy'], bin, { PATH: `${bin}:${process.env.PATH}` }), {
+    message:
+      'npm run predeploy ended with 1: DrizzleQueryError: Failed query: ALTER TABLE "taks" ADD COLUMN "priority" integer; | ' +
+      'cause: PostgresError: relation "taks" does not exist',
+  });
 });
 
 describe('the modes of a release', () => {

@@ -65,7 +65,11 @@ async function fill(draft: string, { order, before, env, group, report }: Releas
   const packages = await installPackages(draft, { order, before, env, report });
   if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
     await report('npm run predeploy');
-    runNpm(['run', 'predeploy'], draft, env);
+    try {
+      runNpm(['run', 'predeploy'], draft, env);
+    } catch (error) {
+      throw new Error(`${lineOf(error)}. Its settings are those of ${join(order.dir, 'env')}`);
+    }
   }
   const note: ReleaseNote = { before: before ?? null, runtime: order.gatefoldCopy, packages };
   writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
@@ -198,6 +202,9 @@ async function installPackages(
   return packagesKey;
 }
 
+/** A line of the stack of an error, or of the source that threw it. */
+const CODE_LINE = /^at .*:\d+\)?$|^throw /;
+
 /**
  * @throws Error whose one line has up to four lines of npm's output, joined by ` | `; lines about errors are preferred
  */
@@ -213,7 +220,10 @@ export function runNpm(args: readonly string[], cwd: string, env: NodeJS.Process
     throw new Error('There is no npm on this machine: on Debian, apt-get install npm brings it');
   if (error !== undefined) throw new Error(`${title}: ${error.message}`);
   if (status === 0) return;
-  const lines = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
+  const lines = `${stdout}\n${stderr}`
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !CODE_LINE.test(line));
   const errorLines = lines.filter((line) => /error/i.test(line));
   const shownLines = (errorLines.length > 0 ? errorLines : lines).slice(0, 4);
   throw new Error(`${title} ended with ${status ?? signal}: ${shownLines.join(' | ')}`);

@@ -1,10 +1,11 @@
 // Types that TypeScript has written out for types that this reader refuses. `gatefold contracts` writes the file, which
 // says from what each type was made. A type whose sources have changed is refused.
-import { type Dirent, readdirSync, readFileSync } from 'node:fs';
+import { type Dirent, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { statOf } from '../base/fingerprint.ts';
 import { readSourceOrEmpty } from '../base/source-file.ts';
+import { isObject } from '../base/values.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { ASK, CircularType, Unsupported, type WantedType } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
@@ -14,7 +15,7 @@ export const MADE_TYPES_FILE = 'contracts.gen.ts';
 
 /** The comment at the end of the file. */
 export interface MadeIndex {
-  /** The digest of the text before the comment. */
+  /** The digest of the text before the comment, and of the two other fields. */
   readonly digest: string;
   /** By the place of a refused type: the name of the type in the file, and the indexes of its sources. */
   readonly entries: Readonly<Record<string, readonly [name: string, sources: readonly number[]]>>;
@@ -25,15 +26,22 @@ export interface MadeIndex {
  * The inputs that a type was made from:
  * - `file`: an own file, by its path from the folder of controllers and the digest of its text
  * - `config`: the same for a file that production may lack
- * - `package`: a package and its version. Production may lack a package that has only types
+ * - `package`: a package (`findPackage`) and its version. Production may lack a package that has only types
  */
 export type Source = readonly [kind: 'file' | 'config' | 'package', name: string, print: string];
 
 /** Loads `node:crypto` for the first made type, because a start without one does not need it. */
 export function digestOf(text: string): string {
   const { createHash } = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto');
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
+  // TypeScript hands over a text without its byte order mark.
+  return createHash('sha256')
+    .update(text.replace(/^\ufeff/, ''))
+    .digest('base64url')
+    .slice(0, 22);
 }
+
+export const indexDigestOf = (text: string, { entries, sources }: Pick<MadeIndex, 'entries' | 'sources'>): string =>
+  digestOf(text + JSON.stringify([entries, sources]));
 
 /** Returns a path as the file has it: relative to the folder of controllers, with slashes. */
 export const nameFrom = (folder: string, path: string): string => relative(folder, path).replaceAll('\\', '/');
@@ -42,11 +50,30 @@ export function placeKey(folder: string, path: string, { at, kind }: Pick<Wanted
   return `${nameFrom(folder, path)}@${at} ${kind}`;
 }
 
-/** @returns undefined for a package that is not installed */
-export function versionOf(folder: string, name: string): string | undefined {
-  for (let at = folder, below = ''; at !== below; below = at, at = dirname(at)) {
+export interface Installed {
+  readonly home: string;
+  /** The version, and the folder that a link leads to. */
+  readonly print: string;
+  readonly manifest: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Finds a package as a file in a folder imports it.
+ *
+ * @param name with the place from which it is searched for, when this is another one: `a/node_modules/b` for `b` as the
+ *   package `a` imports it, and `./../lib/node_modules/b` for `b` as the folder `../lib` imports it
+ * @returns undefined for a package that is not installed
+ */
+export function findPackage(folder: string, name: string): Installed | undefined {
+  const [, outer, inner = ''] = /^(?:(.*)\/node_modules\/)?(.*)$/s.exec(name) ?? [];
+  const isFolder = outer?.startsWith('./') && !outer.includes('/node_modules/');
+  const start = outer === undefined || isFolder ? join(folder, outer ?? '') : findPackage(folder, outer)?.home;
+  for (let at = start, below = ''; at !== undefined && at !== below; below = at, at = dirname(at)) {
     try {
-      return String(JSON.parse(readFileSync(join(at, 'node_modules', name, 'package.json'), 'utf8')).version);
+      const home = realpathSync.native(join(at, 'node_modules', inner));
+      const manifest: unknown = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
+      const link = /[\\/]node_modules[\\/]/.test(home) ? '' : ` in ${nameFrom(folder, home)}`;
+      if (isObject(manifest)) return { home, print: `${manifest.version}${link}`, manifest };
     } catch {
       // A folder above may have the package.
     }
@@ -54,17 +81,28 @@ export function versionOf(folder: string, name: string): string | undefined {
   return undefined;
 }
 
-/** Lists own files below a folder that declare something for all files: `declare global`, or a `.d.ts` of no module. */
+/** Finds the tsconfig.json that is nearest to a folder. */
+export function findConfig(folder: string): string | undefined {
+  const path = join(folder, 'tsconfig.json');
+  if (statOf(path)?.isFile() === true) return path;
+  return dirname(folder) === folder ? undefined : findConfig(dirname(folder));
+}
+
+/** Lists own files below a folder that declare something for all files. */
 export function listGlobalFiles(folder: string): string[] {
   return entriesOf(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
     if (/^\.|^node_modules$/.test(entry.name)) return [];
     if (entry.isDirectory()) return listGlobalFiles(path);
-    if (!entry.isFile() || !/\.[cm]?ts$/.test(entry.name)) return [];
-    const text = readSourceOrEmpty(path);
-    const isScript = /\.d\.[cm]?ts$/.test(path) && !/^\s*(?:import|export)\b/m.test(text);
-    return isScript || /\bdeclare\s+(?:global|module)\b/.test(text) ? [path] : [];
+    return entry.isFile() && isGlobalFile(path) ? [path] : [];
   });
+}
+
+/** Whether a file has `declare global`, or is no module. */
+export function isGlobalFile(path: string): boolean {
+  if (!/\.[cm]?tsx?$/.test(path)) return false;
+  const text = readSourceOrEmpty(path);
+  return !/^\s*(?:import|export)\b/m.test(text) || /\bdeclare\s+(?:global|module)\b/.test(text);
 }
 
 /** @returns nothing for a folder that this user may not read, such as that of a database */
@@ -79,13 +117,19 @@ function entriesOf(folder: string): Dirent[] {
 /** Finds the made type for a refused one. @throws the error, with the wanted type or with the reason of a stale one */
 export type FindMade = (error: unknown, node: TypeNode, scope: Scope) => { node: TypeNode; scope: Scope };
 
+export interface MadeTypes {
+  readonly find: FindMade;
+  /** Forgets what was read and compared, because a source of a later group can have changed. */
+  release(): void;
+}
+
 /** Types that take a part of another type, which alone may be none that JSON has. The whole is wanted then. */
 const TAKES_A_PART = /^(?:Pick|Omit|Parameters|ReturnType|ConstructorParameters|InstanceType|Awaited|Exclude|Extract)$/;
 
 /** @param folder the folder of controllers. @param path of the file with the made types */
-export function createMadeTypes(folder: string, path: string, files: SourceFiles): FindMade {
+export function createMadeTypes(folder: string, path: string, files: SourceFiles): MadeTypes {
   let index: MadeIndex | undefined | null = null;
-  let newGlobal: string | undefined;
+  let newFile: string | undefined;
   const changes = new Map<number, boolean>();
 
   function readIndex(): MadeIndex | undefined {
@@ -100,42 +144,53 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     }
     const start = source.lastIndexOf('/*gatefold ');
     const { digest, entries, sources } = parseIndex(source.slice(start + 11)) ?? {};
-    const isIntact = start >= 0 && digest === digestOf(source.slice(0, start)) && entries && sources;
-    if (isIntact) return { digest, entries, sources };
+    const isIntact = start >= 0 && digest && entries && sources;
+    if (isIntact && digest === indexDigestOf(source.slice(0, start), { entries, sources }))
+      return { digest, entries, sources };
     if (source.trim() === '') return undefined;
     throw new Unsupported(`${MADE_TYPES_FILE} has been edited`, path, 0, ASK);
   }
 
   function hasChanged([kind, name, print]: Source): boolean {
-    if (kind === 'package') return (versionOf(folder, name) ?? print) !== print;
+    if (kind === 'package') return (findPackage(folder, name)?.print ?? print) !== print;
+    const source = join(folder, name);
     try {
-      return digestOf(files.textOf(join(folder, name))) !== print;
+      // The imports of a link lead to other files.
+      return digestOf(files.textOf(source)) !== print || realpathSync.native(source) !== source;
     } catch {
       return kind === 'file';
     }
   }
 
-  /** Returns a file with global declarations that no type was made from, because it is new. */
-  function findNewGlobal({ sources }: MadeIndex): string | undefined {
-    const config = sources.find(([kind, name]) => kind === 'config' && statOf(join(folder, name)) !== undefined)?.[1];
+  /** Returns a file that no type was made from, because it is new: with global declarations, or a tsconfig.json. */
+  function findNewFile({ sources }: MadeIndex): string | undefined {
+    const config = findConfig(folder);
     const known = new Set(sources.map(([, name]) => name));
-    const names = listGlobalFiles(dirname(join(folder, config ?? 'x'))).map((file) => nameFrom(folder, file));
-    return names.find((name) => !known.has(name));
+    const globals = listGlobalFiles(config === undefined ? folder : dirname(config));
+    return [config ?? [], globals]
+      .flat()
+      .map((file) => nameFrom(folder, file))
+      .find((name) => !known.has(name));
   }
 
-  return (error, node, scope) => {
+  function release(): void {
+    index = null;
+    changes.clear();
+  }
+
+  const find: FindMade = (error, node, scope) => {
     if (!(error instanceof Unsupported) || error instanceof CircularType || error.cure?.endsWith(ASK) !== true)
       throw error;
     if (index === null) {
       index = readIndex();
-      newGlobal = index && findNewGlobal(index);
+      newFile = index && findNewFile(index);
     }
     const [name, sources] = index?.entries[placeKey(folder, scope.path, node)] ?? [];
     const changedSource = sources?.find((i) => {
       if (!changes.has(i)) changes.set(i, hasChanged(index?.sources[i] as Source));
       return changes.get(i) === true;
     });
-    const changed = name && (changedSource === undefined ? newGlobal : index?.sources[changedSource]?.[1]);
+    const changed = name && (changedSource === undefined ? newFile : index?.sources[changedSource]?.[1]);
     if (changed !== undefined) error.message = `${MADE_TYPES_FILE} was made from another ${changed}`;
     if (name !== undefined && changed === undefined) {
       const made = { path, module: files.read(path), load: scope.load, typeParams: NO_TYPE_PARAMS };
@@ -146,6 +201,7 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     if (error.wanted === undefined || takesPart) error.wanted = { path: scope.path, at: node.at, kind: node.kind };
     throw error;
   };
+  return { find, release };
 }
 
 function parseIndex(text: string): Partial<MadeIndex> | undefined {

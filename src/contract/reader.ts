@@ -45,7 +45,7 @@ export interface Reader {
   /** @throws ContractError */
   openController(controller: LoadedController): ControllerReader;
   readErrorBody(path: string): ErrorBody;
-  /** Frees the parsed files, which controllers share. Called when the whole folder has been read. */
+  /** Frees what controllers share: the parsed files, and what made types were compared with. */
   release(): void;
 }
 
@@ -56,17 +56,20 @@ export function createReader(
   madeTypes = join(folder, MADE_TYPES_FILE),
 ): Reader {
   const files = createSourceFiles(importedFiles);
-  const findMade = createMadeTypes(folder, madeTypes, files);
+  const made = createMadeTypes(folder, madeTypes, files);
   return {
     openController(controller) {
-      const { isHidden, readContract } = readGroup(controller, files, importedFiles, findMade);
+      const { isHidden, readContract } = readGroup(controller, files, importedFiles, made.find);
       return {
         isHidden,
         readContract: (operations) => addChecks(readContract(operations), operations, controller.path),
       };
     },
     readErrorBody: (path) => readErrorBody(path, files),
-    release: files.release,
+    release() {
+      files.release();
+      made.release();
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { digestOf, listGlobalFiles, placeKey, type Source } from '../../src/contract/made-types.ts';
+import { digestOf, indexDigestOf, listGlobalFiles, placeKey, type Source } from '../../src/contract/made-types.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -41,8 +41,9 @@ async function load({ files = {}, sources, key = (text) => text, edit = (text) =
     ['file', 'XController.ts', digestOf(SOURCE)],
     ['file', '../src/user.ts', digestOf(USER)],
   ];
-  const index = { digest: digestOf(TEXT), entries: { [key(place)]: ['Made', [...(sources ?? defaults).keys()]] } };
-  const made = `${TEXT}/*gatefold ${JSON.stringify({ ...index, sources: sources ?? defaults })}*/\n`;
+  const list = sources ?? defaults;
+  const index = { entries: { [key(place)]: ['Made', [...list.keys()]] as const }, sources: list };
+  const made = `${TEXT}/*gatefold ${JSON.stringify({ digest: indexDigestOf(TEXT, index), ...index })}*/\n`;
   const all = { 'controllers/XController.ts': SOURCE, 'src/user.ts': USER, 'controllers/contracts.gen.ts': edit(made) };
   for (const [name, text] of Object.entries({ ...all, ...files })) {
     mkdirSync(dirname(join(home, name)), { recursive: true });

@@ -33,7 +33,7 @@ export interface FileLoader {
   skip(file: string, reason: string): void;
   /** Multiplies LOAD_TIMEOUT from now on. */
   setPatience(factor: number): void;
-  /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
+  /** Frees what the load of the folder has read, and from now on what each load has read. */
   release(): Promise<void>;
   closure(): LoadedFile[];
 }
@@ -57,6 +57,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
   const importCounts = new Map<string, number>();
   let reader: Promise<Reader> | undefined;
   let patience = 1;
+  let isReleased = false;
   /** Imports the parser of types, which a process without controllers does not need. */
   const getReader = () =>
     (reader ??= import('../../contract/reader.ts').then(({ createReader }) =>
@@ -108,6 +109,8 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
         if (!isTransient(error)) failures.set(file, { reason, earlierFingerprint });
         const hung = error instanceof HungLoad;
         return { load: { group, file, ok: false, error: reason, ...codeAndPlace, ...(hung ? { hung } : {}) } };
+      } finally {
+        if (isReleased) (await reader)?.release();
       }
     },
     brokenReason(file) {
@@ -121,6 +124,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
       patience = factor;
     },
     async release() {
+      isReleased = true;
       (await reader)?.release();
     },
     closure: modules.closure,

@@ -4,12 +4,20 @@
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
-import { digestOf, MADE_TYPES_FILE, type MadeIndex, placeKey, type Source } from '../../contract/made-types.ts';
+import {
+  findPackage,
+  indexDigestOf,
+  MADE_TYPES_FILE,
+  type MadeIndex,
+  placeKey,
+  type Source,
+} from '../../contract/made-types.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
 import { brokenFiles, inspectFolder } from './inspection.ts';
-import { printType, Unprintable } from './type-printer.ts';
+import { printType, READ_NAMES, Unprintable } from './type-printer.ts';
 import { findLoss, openTypeProject, type TypeProject } from './type-project.ts';
 import { readOrEmpty } from './types.ts';
 
@@ -20,7 +28,7 @@ export const command: Command = {
     'Write the types that only TypeScript understands, such as Insertable<UserTable>, as plain types beside the controllers',
   flags: { check: `Write nothing, and exit with 1 when ${MADE_TYPES_FILE} is out of date` },
   reads: ['controllersDir', 'dataDir'],
-  run,
+  run: (call) => run(call),
 };
 
 interface MadeType {
@@ -31,7 +39,12 @@ interface MadeType {
   readonly sources: readonly Source[];
 }
 
-async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
+/** Maximum number of runs while packages are being installed. */
+const MAX_RUNS = 3;
+
+async function run(call: CommandCall, runs = 1): Promise<Answer> {
+  const { settings, io, switches } = call;
+  const begunAt = Date.now();
   const folder = realpathSync.native(settings.controllersDir);
   const file = join(folder, MADE_TYPES_FILE);
   const made = new Map<string, MadeType>();
@@ -58,6 +71,7 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
     project?.close();
     rmSync(draftFolder, { recursive: true, force: true });
   }
+  if (runs < MAX_RUNS && [...made.values()].some(({ sources }) => sources.some(isNewer))) return run(call, runs + 1);
   const text = render(made);
   const isCurrent = readOrEmpty(file) === text;
   if (switches.has('check') && !isCurrent)
@@ -80,6 +94,13 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
     exitCode: refused.size === 0 ? 0 : 1,
   };
 
+  /** The version of a package is read after its types, so it can be another one. */
+  function isNewer([kind, name]: Source): boolean {
+    if (kind === 'file') return false;
+    const path = kind === 'config' ? join(folder, name) : (findPackage(folder, name)?.home ?? folder);
+    return [path, join(path, 'package.json')].some((file) => (statOf(file)?.ctimeMs ?? 0) >= begunAt);
+  }
+
   function keyOf(wanted: WantedType): string {
     return placeKey(folder, wanted.path, wanted);
   }
@@ -89,7 +110,8 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
     const node = types.nodeAt(wanted);
     const place = key.replace(/@.*$/, '');
     const written = node?.getText().replace(/\s+/g, ' ').slice(0, 80);
-    const loss = node && findLoss(node, types);
+    const packages = new Set<string>();
+    const loss = node && findLoss(node, types, packages);
     if (node === undefined || loss !== undefined) {
       refused.set(
         key,
@@ -98,7 +120,10 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
       return;
     }
     try {
-      const names = new Set(Array.from(made.values(), ({ name, helpers }) => [name, ...helpers]).flat());
+      const names = new Set([
+        ...READ_NAMES,
+        ...Array.from(made.values(), (type) => [type.name, ...type.helpers]).flat(),
+      ]);
       const base = node.getText().replace(/\W+/g, '_').replace(/^_|_$/g, '').slice(0, 50) || 'Type';
       let name = /^\d/.test(base) ? `T${base}` : base;
       for (let i = 2; names.has(name); i++) name = `${base}${i}`;
@@ -107,7 +132,7 @@ async function run({ settings, io, switches }: CommandCall): Promise<Answer> {
       const text = declarations.map(([helper, body]) => `export type ${helper} = ${body};\n`).join('\n');
       const helpers = [...printed.helpers.keys()];
       if (helpers.some((helper) => names.has(helper))) throw new Unprintable('two types would have one name');
-      made.set(key, { name, helpers, text, sources: types.sourcesOf(wanted.path) });
+      made.set(key, { name, helpers, text, sources: types.sourcesOf(wanted.path, packages) });
       notes.push(...printed.notes.map((note) => `${place}: ${note}`));
     } catch (error) {
       if (!(error instanceof Unprintable)) throw error;
@@ -133,10 +158,7 @@ function render(made: ReadonlyMap<string, MadeType>): string {
   const types = [...made.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ text }) => text);
   const head = '// Written by `gatefold contracts` with TypeScript. Do not edit it: run the command again.\n';
   const text = `${[head, ...types].join('\n')}\n`;
-  const index: MadeIndex = {
-    digest: digestOf(text),
-    entries: Object.fromEntries(entries),
-    sources: sorted.map(([, source]) => source),
-  };
+  const content = { entries: Object.fromEntries(entries), sources: sorted.map(([, source]) => source) };
+  const index: MadeIndex = { digest: indexDigestOf(text, content), ...content };
   return `${text}/*gatefold ${JSON.stringify(index)}*/\n`;
 }

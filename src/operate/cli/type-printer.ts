@@ -20,7 +20,9 @@ const MAX_NESTING = 100;
 /** `NoTruncation` of the flags of `typeToString`. */
 const NO_TRUNCATION = 1;
 /** Global types that the reader knows, and classes that no JSON has. */
-const READ_CLASSES = /^(?:Date|File|Blob)$/;
+const READ_CLASSES: readonly string[] = ['Date', 'File', 'Blob'];
+/** Names that a printed type has. A made type of such a name would take its place. */
+export const READ_NAMES: readonly string[] = [...READ_CLASSES, 'Array'];
 const UNREAD_CLASSES =
   /^(?:Uint8Array|Buffer|ArrayBuffer|Map|Set|WeakMap|WeakSet|Promise|RegExp|Error|URL|Function|Symbol|ReadableStream|Iterator|Generator|AsyncIterable|Iterable)/;
 
@@ -98,7 +100,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
     const symbol = target.getSymbol();
     const className = symbol?.name ?? '';
     const isGlobal = pathsOf(symbol).some((path) => isLibrary(path) || /@types[\\/]node[\\/]/.test(path));
-    if (isGlobal && READ_CLASSES.test(className)) return className;
+    if (isGlobal && READ_CLASSES.includes(className)) return className;
     if (isGlobal && UNREAD_CLASSES.test(className))
       throw new Unprintable(`${at} is a ${className}, which JSON has not`);
     const props = checker.getPropertiesOfType(target);

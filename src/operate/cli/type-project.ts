@@ -1,13 +1,23 @@
 // The project of the author, as its own TypeScript sees it, for `gatefold contracts`. A type is only written out when
 // nothing that checks a value would be lost: tags, decorators and schemas are no part of a type.
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import type ts from 'typescript-5';
-import { digestOf, listGlobalFiles, nameFrom, type Source, versionOf } from '../../contract/made-types.ts';
+import { statOf } from '../../base/fingerprint.ts';
+import { readSourceOrEmpty } from '../../base/source-file.ts';
+import {
+  digestOf,
+  findPackage,
+  isGlobalFile,
+  listGlobalFiles,
+  nameFrom,
+  type Source,
+} from '../../contract/made-types.ts';
 import { findUnreadConstraint } from '../../contract/source/constraint-tags.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import {
   declarationsOf,
+  homeOf,
   isLibrary,
   isOwn,
   openTypeScript,
@@ -19,8 +29,12 @@ import {
 
 export interface TypeProject extends TypeScript {
   nodeAt(wanted: WantedType): ts.TypeNode | undefined;
-  /** Lists the own files and packages that the types of a file can depend on. */
-  sourcesOf(path: string): Source[];
+  /**
+   * Lists the own files and packages that the types of a file can depend on.
+   *
+   * @param globals the packages whose global types are used
+   */
+  sourcesOf(path: string, globals: ReadonlySet<string>): Source[];
 }
 
 /** The nodes of TypeScript for each kind of the reader (contract/source/syntax.ts). */
@@ -36,34 +50,57 @@ const KINDS: Readonly<Record<string, readonly (string | undefined)[]>> = {
 /** @throws CommandError */
 export async function openTypeProject(folder: string, wanted: readonly WantedType[]): Promise<TypeProject> {
   const typeScript = await openTypeScript(folder, [...new Set(wanted.map(({ path }) => path))]);
-  const { ts, program, checker, configPath } = typeScript;
+  const { ts, program, checker, configs, rootNames, fileNames } = typeScript;
   const nameOf = (path: string) => nameFrom(folder, path);
-  const globals = listGlobalFiles(configPath === undefined ? folder : dirname(configPath));
+  const [configPath] = configs;
+  const listed = listGlobalFiles(configPath === undefined ? folder : dirname(configPath));
+  const globals = new Set([
+    ...listed,
+    ...rootNames.filter((path) => isOwn(path) && isGlobalFile(path)).map(realPathOf),
+  ]);
+  const inPackages = fileNames.filter((path) => !isLibrary(path) && packageOf(path) !== undefined);
+  const homes = new Set(inPackages.map(homeOf));
+  /** The sources of all types. A generated package has no version. */
+  const common = [...configs, ...inPackages.filter((path) => statOf(join(homeOf(path), 'package.json')) === undefined)];
 
-  function sourcesOf(path: string): Source[] {
+  function sourcesOf(path: string, globalPackages: ReadonlySet<string>): Source[] {
     const sources = new Map<string, Source>();
-    const add = (kind: Source[0], name: string, print: string | undefined) => {
-      if (print !== undefined) sources.set(`${kind} ${name}`, [kind, name, print]);
+    const add = (...[kind, name, print]: Source) => sources.set(`${kind} ${name}`, [kind, name, print]);
+    /** @param from a package, or a folder that begins with `./` */
+    const addPackage = (name: string, from = '') => {
+      const nested = findPackage(folder, `${from}/node_modules/${name}`);
+      const isHere = from === '' || nested?.home === findPackage(folder, name)?.home;
+      const place = isHere ? name : `${from}/node_modules/${name}`;
+      const found = isHere ? findPackage(folder, name) : nested;
+      if (found === undefined || sources.has(`package ${place}`)) return;
+      add('package', place, found.print);
+      const { dependencies, peerDependencies } = found.manifest;
+      for (const dependency of Object.keys({ ...(dependencies as object), ...(peerDependencies as object) }))
+        if (homes.has(findPackage(folder, `${place}/node_modules/${dependency}`)?.home ?? ''))
+          addPackage(dependency, place);
     };
-    if (configPath !== undefined) add('config', nameOf(configPath), digestOf(readFileSync(configPath, 'utf8')));
+    for (const config of common) add('config', nameOf(realPathOf(config)), digestOf(readFileSync(config, 'utf8')));
+    for (const name of globalPackages) addPackage(name);
     const paths = new Set([path, ...globals]);
     for (const path of paths) {
-      const name = packageOf(path);
-      if (name !== undefined) add('package', name, versionOf(folder, name));
-      if (name !== undefined || isLibrary(path)) continue;
       const file = program.getSourceFile(path);
       add('file', nameOf(path), digestOf(file?.text ?? readFileSync(path, 'utf8')));
       // `import('./x.ts')` in a type or in code counts, too.
-      for (const specifier of (file as { imports?: ts.Node[] } | undefined)?.imports ?? []) {
-        const symbol = checker.getSymbolAtLocation(specifier);
-        for (const imported of pathsOf(symbol)) paths.add(realPathOf(imported));
+      for (const specifier of (file as { imports?: ts.StringLiteral[] } | undefined)?.imports ?? []) {
+        for (const imported of pathsOf(checker.getSymbolAtLocation(specifier))) {
+          // An own file can be in a linked package.
+          const name = packageOf(imported) ?? /^(?:@[^/]+\/)?[^/.#]+/.exec(specifier.text)?.[0];
+          if (name !== undefined) addPackage(name, `./${nameOf(dirname(path))}`);
+          if (isOwn(imported)) paths.add(realPathOf(imported));
+        }
       }
     }
     return [...sources.values()];
   }
 
-  function nodeAt({ path, at, kind }: WantedType): ts.TypeNode | undefined {
+  function nodeAt({ path, at: place, kind }: WantedType): ts.TypeNode | undefined {
     const file = program.getSourceFile(path);
+    const at = readSourceOrEmpty(path).startsWith('\ufeff') ? place - 1 : place;
     let found: ts.TypeNode | undefined;
     const visit = (node: ts.Node): void => {
       if (node.pos > at || node.end <= at) return;
@@ -85,8 +122,10 @@ const CONSTRAINED_ALIASES = /^(?:Int|Email|Uuid|DateTime|DateOnly|Uri)$/;
 /**
  * Returns what a written type would lose, such as `the tag @minLength`: a check in the author's code that the type is
  * made of. The code of functions counts, too, because their results can have inferred types.
+ *
+ * @param packages gets the packages whose types are named
  */
-export function findLoss(start: ts.Node, project: TypeProject): string | undefined {
+export function findLoss(start: ts.Node, project: TypeProject, packages: Set<string>): string | undefined {
   const { ts, checker } = project;
   const pending = new Set<ts.Node>([start]);
   let loss: string | undefined;
@@ -102,6 +141,7 @@ export function findLoss(start: ts.Node, project: TypeProject): string | undefin
     if (symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
     if (symbol === undefined || pathsOf(symbol).some(isLibrary)) return;
     const own = pathsOf(symbol).every(isOwn);
+    for (const path of pathsOf(symbol)) if (!isOwn(path)) packages.add(packageOf(path) as string);
     for (const declaration of declarationsOf(symbol)) {
       const isConstrained = ts.isTypeAliasDeclaration(declaration) && CONSTRAINED_ALIASES.test(declaration.name.text);
       if (isConstrained) loss = `the constraint ${declaration.name.text}`;

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type ts from 'typescript-5';
-import { statOf } from '../../base/fingerprint.ts';
+import { findConfig } from '../../contract/made-types.ts';
 import { CommandError, lineOf } from './command.ts';
 
 export interface TypeScript {
@@ -13,7 +13,12 @@ export interface TypeScript {
   readonly ts: typeof ts;
   readonly program: Pick<ts.Program, 'getSourceFile'>;
   readonly checker: ts.TypeChecker;
-  readonly configPath: string | undefined;
+  /** The nearest tsconfig.json, and those that it extends. */
+  readonly configs: readonly string[];
+  /** Paths of the files that tsconfig.json names. */
+  readonly rootNames: readonly string[];
+  /** Paths of all files that the types of the project come from. */
+  readonly fileNames: readonly string[];
   readonly close: () => void;
 }
 
@@ -42,32 +47,38 @@ export async function openTypeScript(folder: string, paths: readonly string[]): 
   );
 }
 
-function findConfig(folder: string): string | undefined {
-  const path = join(folder, 'tsconfig.json');
-  if (statOf(path)?.isFile() === true) return path;
-  return dirname(folder) === folder ? undefined : findConfig(dirname(folder));
-}
-
 function openClassic(
   loaded: typeof ts,
   folder: string,
   configPath: string | undefined,
   paths: readonly string[],
 ): TypeScript {
+  const configs = new Set(configPath === undefined ? [] : [configPath]);
+  const readFile = (path: string) => {
+    configs.add(path);
+    return loaded.sys.readFile(path);
+  };
   const config = configPath && loaded.parseConfigFileTextToJson(configPath, readFileSync(configPath, 'utf8')).config;
   const home = configPath === undefined ? folder : dirname(configPath);
-  const parsed = loaded.parseJsonConfigFileContent(config ?? {}, loaded.sys, home, OPTIONS);
+  const host = { ...loaded.sys, readFile };
+  const parsed = loaded.parseJsonConfigFileContent(config ?? {}, host, home, OPTIONS);
   const rootNames = [...new Set([...parsed.fileNames, ...paths])];
   const program = loaded.createProgram({ rootNames, options: { ...parsed.options, ...OPTIONS } });
-  return { ts: loaded, program, checker: program.getTypeChecker(), configPath, close() {} };
+  const fileNames = program.getSourceFiles().map(({ fileName }) => fileName);
+  const checker = program.getTypeChecker();
+  return { ts: loaded, program, checker, configs: [...configs], rootNames, fileNames, close() {} };
 }
+
+type NativeProject = Pick<TypeScript, 'checker'> & {
+  readonly program: TypeScript['program'] & { getSourceFileNames(): readonly string[] };
+};
 
 interface Native {
   readonly API: new (
     options: object,
   ) => {
     parseConfigFile(path: string): { readonly fileNames: readonly string[] };
-    updateSnapshot(changes: object): { getProjects(): readonly Pick<TypeScript, 'program' | 'checker'>[] };
+    updateSnapshot(changes: object): { getProjects(): readonly NativeProject[] };
     close(): void;
   };
 }
@@ -81,17 +92,32 @@ function openNative(
   // The options are those of a file that only this process has, because the interface takes none.
   const madeConfig = join(configPath === undefined ? folder : dirname(configPath), 'tsconfig.gatefold.json');
   let text = '';
-  const readFile = (path: string) => (path === madeConfig ? text : undefined);
+  const read = new Set(configPath === undefined ? [] : [configPath]);
+  const readFile = (path: string) => {
+    if (path === madeConfig) return text;
+    if (/\.json$/.test(path) && !/[\\/]package\.json$/.test(path)) read.add(path);
+    return undefined;
+  };
   const fileExists = (path: string) => (path === madeConfig ? true : undefined);
   const api = new parts.API({ cwd: folder, fs: { readFile, fileExists } });
   const { fileNames } = configPath === undefined ? { fileNames: [] } : api.parseConfigFile(configPath);
+  const configs = [...read];
   const base = configPath === undefined ? {} : { extends: configPath };
   text = JSON.stringify({ ...base, compilerOptions: OPTIONS, files: [...fileNames, ...paths], include: [] });
   const [project] = api.updateSnapshot({ openProjects: [madeConfig] }).getProjects();
   if (project === undefined)
     throw new CommandError(`TypeScript ${parts.version} does not open ${configPath ?? folder}`);
   const { program, checker } = project;
-  return { ts: parts, program, checker, configPath, close: () => api.close() };
+  const close = () => api.close();
+  return {
+    ts: parts,
+    program,
+    checker,
+    configs,
+    rootNames: fileNames,
+    fileNames: program.getSourceFileNames(),
+    close,
+  };
 }
 
 /** The functions of TypeScript 7 in the place of fields of the classic interface. */
@@ -130,6 +156,8 @@ export function realPathOf(path: string): string {
   realPaths.set(path, real);
   return real;
 }
-export const packageOf = (path: string): string | undefined =>
-  /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(realPathOf(path))?.[1];
+const IN_PACKAGE = /^.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;
+export const packageOf = (path: string): string | undefined => IN_PACKAGE.exec(realPathOf(path))?.[1];
+/** Returns the folder of the package that has a file. */
+export const homeOf = (path: string): string => IN_PACKAGE.exec(realPathOf(path))?.[0] ?? '';
 export const isOwn = (path: string): boolean => !isLibrary(path) && packageOf(path) === undefined;

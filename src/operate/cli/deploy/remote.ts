@@ -44,8 +44,9 @@ function checkAbove(file) {
   try { above = fs.statSync(folder); } catch (error) { return; }
   var isOpen = (above.mode & 18) !== 0;
   if (!isOurs(above) || (isOpen && (above.mode & 512) === 0)) refuse(folder);
-  try { entry = fs.lstatSync(file); fs.statSync(file); } catch (error) { return; }
+  try { entry = fs.lstatSync(file); } catch (error) { return; }
   if (isOpen && !isOurs(entry)) refuse(file);
+  try { fs.statSync(file); } catch (error) { return; }
   if (entry.isSymbolicLink()) checkAbove(path.resolve(fs.realpathSync(folder), fs.readlinkSync(file)));
 }
 checkAbove(dir);

@@ -170,7 +170,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       const isHidden = declarationsOf(prop).some((member) =>
         (member as ts.PropertyDeclaration).modifiers?.some(({ kind }) => hiding.includes(kind)),
       );
-      if (isHidden || prop.name.startsWith('__#')) throw new Unprintable(`${place} is private, which JSON has not`);
+      if (isHidden || /^(?:__)?#/.test(prop.name)) throw new Unprintable(`${place} is private, which JSON has not`);
       const key = /^[A-Za-z_$][\w$]*$/.test(prop.name) ? prop.name : JSON.stringify(prop.name);
       const isOptional = (prop.flags & ts.SymbolFlags.Optional) !== 0;
       try {

@@ -138,8 +138,7 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     try {
       ({ source } = files.read(path));
     } catch (error) {
-      if (error instanceof UnparsableFile)
-        throw new Unsupported(`${MADE_TYPES_FILE} is broken`, path, error.offset, ASK);
+      if (error instanceof UnparsableFile) throw staleType('is broken', error.offset);
       return undefined;
     }
     const start = source.lastIndexOf('/*gatefold ');
@@ -148,7 +147,12 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     if (isIntact && digest === indexDigestOf(source.slice(0, start), { entries, sources }))
       return { digest, entries, sources };
     if (source.trim() === '') return undefined;
-    throw new Unsupported(`${MADE_TYPES_FILE} has been edited`, path, 0, ASK);
+    throw staleType('has been edited', 0);
+  }
+
+  function staleType(message: string, at: number): Unsupported {
+    const error = new Unsupported(`${MADE_TYPES_FILE} ${message}`, path, at, ASK);
+    return Object.assign(error, { isStale: true });
   }
 
   function hasChanged([kind, name, print]: Source): boolean {
@@ -191,7 +195,10 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
       return changes.get(i) === true;
     });
     const changed = name && (changedSource === undefined ? newFile : index?.sources[changedSource]?.[1]);
-    if (changed !== undefined) error.message = `${MADE_TYPES_FILE} was made from another ${changed}`;
+    if (changed !== undefined) {
+      error.message = `${MADE_TYPES_FILE} was made from another ${changed}`;
+      error.isStale = true;
+    }
     if (name !== undefined && changed === undefined) {
       const made = { path, module: files.read(path), load: scope.load, typeParams: NO_TYPE_PARAMS };
       return { node: { kind: 'name', name, args: [], at: node.at }, scope: made };

@@ -26,7 +26,10 @@ export class ModuleNeeded extends Error {
   }
 }
 
-export type PartSchema = { readonly standard: StandardSchema } | { readonly json: Schema };
+export type PartSchema = ({ readonly standard: StandardSchema } | { readonly json: Schema }) & {
+  /** Whether the part is a list whose items fit the schema. Only a result is. */
+  readonly isList?: boolean;
+};
 export type PartName = 'body' | 'query' | 'path' | 'result';
 
 /** By part. `body` is the schema of `data`, also where the data is the query. */
@@ -107,7 +110,8 @@ export function applySchemas(
     const side = part === 'result' ? 'output' : 'input';
     const onGap = (message: string) => gaps.push(`${part}: ${message}`);
     const json = 'json' in schema ? schema.json : jsonSchemaOf(schema.standard, side, onGap);
-    return moveDefinitions(json, `${name}_${part}`);
+    const moved = moveDefinitions(json, `${name}_${part}`);
+    return schema.isList === true ? { type: 'array', items: moved } : moved;
   };
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
   const resultSchema = result && write(result, 'result');

@@ -227,6 +227,7 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
           placeOf(error.path, error.at, files),
           `${error.message}; ${error.cure ?? 'write a type of your own'}`,
           error.code,
+          error.wanted,
         );
       if (!(error instanceof UnparsableFile)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;

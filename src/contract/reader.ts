@@ -107,11 +107,7 @@ function addChecks(
   const resultCheckOf: ContractWithChecks['resultCheckOf'] = (name, isLimited) =>
     resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs, isLimited) : undefined;
   const compileCopy = createCopyCompiler(contract.defs);
-  const resultFilterOf = (name: string) => {
-    const schema = resultSchemaOf(name);
-    const library = schema !== undefined && 'standard' in schema ? schema.standard : undefined;
-    return createResultFilter(contractOf(name), compileCopy, library);
-  };
+  const resultFilterOf = (name: string) => createResultFilter(contractOf(name), compileCopy, resultSchemaOf(name));
   return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
 }
 

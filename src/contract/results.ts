@@ -26,10 +26,12 @@ export function readResults(
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
-    if (!(error instanceof Unsupported || error instanceof UnparsableFile)) throw error;
+    if (!(error instanceof Unsupported || error instanceof UnparsableFile) || isStale(error)) throw error;
     return { results: [UNKNOWN_RESULT], undocumentedReason: error.message };
   }
 }
+
+const isStale = (error: Error): boolean => error instanceof Unsupported && error.isStale;
 
 function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
   const parts = listKindsApart(shape);

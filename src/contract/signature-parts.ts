@@ -37,7 +37,10 @@ export function namesOfParams({ node: { params }, scope, at }: FollowedFunction)
   return names;
 }
 
-/** Adds the schema from which the type of a result is inferred. When it cannot be used, the document has the reason. */
+/**
+ * Adds the schema from which the type of a result is inferred, also for the body of a `Reply`, and for a list. When it
+ * cannot be used, the document has the reason.
+ */
 export function withInferredResult(
   contract: OperationContract,
   settings: ContractSettings,
@@ -48,12 +51,23 @@ export function withInferredResult(
   if (contract.undocumentedReason === undefined || type === undefined || settings.result !== undefined)
     return { contract, inferred: {} };
   try {
-    const result = readInferred(tools.evaluator.evaluate(type, scope), tools);
-    return { contract, inferred: result === undefined ? {} : { result } };
+    const whole = withoutName(tools.evaluator.evaluate(type, scope));
+    const reply = whole.kind === 'reply' ? whole : undefined;
+    const body = reply === undefined ? whole : withoutName(reply.body);
+    const isList = body.kind === 'array' && body.keywords === undefined;
+    const schema = readInferred(isList ? body.element : body, tools);
+    if (schema === undefined) return { contract, inferred: {} };
+    const results = reply && [{ status: reply.status, body: 'json' as const, isReplyWithBody: true }];
+    return { contract: { ...contract, ...(results && { results }) }, inferred: { result: { ...schema, isList } } };
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error;
     return { contract: { ...contract, undocumentedReason: error.message }, inferred: {} };
   }
+}
+
+/** Returns what a name means, unless its type is inferred from a schema. */
+function withoutName(shape: Shape): Shape {
+  return shape.kind === 'named' && shape.inferredFrom === undefined ? withoutName(shape.target()) : shape;
 }
 
 /** True for types of rest arguments that need no check, such as `unknown[]` or `[any, ControllerParams]`. */

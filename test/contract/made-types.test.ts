@@ -152,6 +152,21 @@ describe('a file is refused with the command to run', () => {
     });
 });
 
+test('a stale type of a result refuses its file, because the result would be sent whole', async () => {
+  const source = SOURCE.replace(`(data: ${TYPE}) { return data; }`, `(): ${TYPE} { return { name: 'a' } as never; }`);
+  const project = {
+    sources: [['file', '../src/user.ts', digestOf(USER)]] as Source[],
+    key: () => `XController.ts@${source.indexOf(TYPE)} unsupported`,
+  };
+  const controller = { 'controllers/XController.ts': source };
+  assert.equal((await load({ ...project, files: controller })).error, 'it loaded');
+  const { error, wanted } = await load({ ...project, files: { ...controller, 'src/user.ts': `${USER}\n` } });
+  assert.match(error, /contracts\.gen\.ts was made from another \.\.\/src\/user\.ts; write the type out, or run/);
+  assert.equal(wanted?.kind, 'unsupported');
+  const edit = (text: string) => text.replace('string', 'unknown');
+  assert.match((await load({ ...project, files: controller, edit })).error, /has been edited; run gatefold contracts/);
+});
+
 test('a declaration of a package, and a module of declarations, are none for all files', async () => {
   const files = {
     'controllers/node_modules/a/index.d.ts': 'interface A {}',

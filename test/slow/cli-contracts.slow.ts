@@ -157,6 +157,25 @@ test('gatefold dev has the types written before a generation serves: at the star
   while (!(await answer('b', {})).text.includes('/id'));
 });
 
+test('gatefold dev makes the types again at its start, because a package can change under its version', async (t) => {
+  const cwd = makeTypeScriptProject(t, {
+    ...FILES,
+    ...Object.fromEntries([...'ABCDE'].map((name) => [`controllers/${name}Controller.ts`, operation('User')])),
+    'controllers/contracts.gen.ts': 'export type Old = 1;\n',
+  });
+  const env = { ...process.env, PORT: '0', HOST: '127.0.0.1', DATA_DIR: join(cwd, 'data'), CONTROLLERS_DIR: undefined };
+  const child = spawn(process.execPath, [CLI, 'dev'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      child.emit('text');
+    });
+  while (!output.includes('"contracts-written"')) await once(child, 'text');
+  assert.equal(existsSync(join(cwd, 'controllers/contracts.gen.ts')), false);
+});
+
 describe('a type is not written out', () => {
   const rows: [type: string, expected: RegExp, head?: string][] = [
     ["Except<Tagged, 'id'>", /would lose the tag @minLength/],

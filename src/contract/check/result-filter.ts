@@ -1,6 +1,7 @@
 // Makes the filter of an operation's results: what its result types declare is sent, and no more. A result with the
 // schema of a library is replaced by the output of this schema.
 import type { OperationContract, ResultContract, Schema } from '../contract.ts';
+import type { PartSchema } from '../part-schemas.ts';
 import { type StandardSchema, type Validated, validate } from './library.ts';
 import type { CompileCopy, Copy } from './result-copy.ts';
 
@@ -18,18 +19,19 @@ export interface ResultFilter {
 }
 
 /**
- * @param library the schema of the first result, which replaces its type
+ * @param schema the schema of the first result, which replaces its type
  * @returns undefined when every result may have any fields
  */
 export function createResultFilter(
   { results }: OperationContract,
   compile: CompileCopy,
-  library: StandardSchema | undefined,
+  schema: PartSchema | undefined,
 ): ResultFilter | undefined {
+  const library = schema !== undefined && 'standard' in schema ? schema.standard : undefined;
   const [first] = results as [ResultContract, ...ResultContract[]];
   const copyOf = (chosen: readonly ResultContract[]): Copy | undefined =>
     library !== undefined && chosen.includes(first)
-      ? (value) => outputOf(library, value)
+      ? (value) => (schema?.isList === true ? listOf(library, value) : outputOf(library, value))
       : compile(chosen.flatMap(schemasOf));
   const keyOf = (body: string, status: number) => `${body} ${status}`;
   const copies = new Map(
@@ -55,6 +57,19 @@ export function createResultFilter(
 function schemasOf({ body, returnedSchema, mayBeAbsent }: ResultContract): Schema[] {
   if (returnedSchema !== undefined) return [returnedSchema];
   return body === 'events' || (body === 'json' && mayBeAbsent === undefined) ? [{}] : [];
+}
+
+function listOf(schema: StandardSchema, value: unknown): unknown {
+  if (!Array.isArray(value)) throw new TypeError('the result does not fit its schema: it is no list');
+  // An error must not leave the promise of an earlier item, which can be rejected, without a handler.
+  const items = value.map((item) => {
+    try {
+      return outputOf(schema, item);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  });
+  return items.some((item) => item instanceof Promise) ? Promise.all(items) : items;
 }
 
 /** Validates a value, and then its JSON form, because the schema may declare a `Date` as its text. */

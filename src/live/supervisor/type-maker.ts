@@ -1,6 +1,8 @@
 // Keeps contracts.gen.ts in `gatefold dev`: runs `gatefold contracts` in a process of its own, because TypeScript needs
 // much memory and blocks its process.
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import { entryPath } from '../../own-files.ts';
 
@@ -28,7 +30,7 @@ export function createTypeMaker(controllersDir: string, log: Log): () => Promise
         resolve(types !== undefined);
       });
     });
-  return async () => {
+  const makeTypes = async () => {
     // The caller may have read the file before the earlier run has written it.
     const run = (running ?? Promise.resolve(false)).then(async (changed) => (await make()) || changed);
     running = run;
@@ -36,4 +38,7 @@ export function createTypeMaker(controllersDir: string, log: Log): () => Promise
     if (running === run) running = undefined;
     return result;
   };
+  // A package can have other types under its version, which the reader does not see. A changed file is loaded again.
+  if (existsSync(join(controllersDir, 'contracts.gen.ts'))) void makeTypes();
+  return makeTypes;
 }

@@ -8,6 +8,7 @@ import { readSourceOrEmpty } from '../../base/source-file.ts';
 import {
   digestOf,
   findPackage,
+  type Installed,
   isGlobalFile,
   listGlobalFiles,
   nameFrom,
@@ -63,21 +64,27 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
   /** The sources of all types. A generated package has no version. */
   const common = [...configs, ...inPackages.filter((path) => statOf(join(homeOf(path), 'package.json')) === undefined)];
 
+  const installed = new Map<string, Installed | undefined>();
+  const find = (name: string): Installed | undefined => {
+    if (!installed.has(name)) installed.set(name, findPackage(folder, name));
+    return installed.get(name);
+  };
+
   function sourcesOf(path: string, globalPackages: ReadonlySet<string>): Source[] {
     const sources = new Map<string, Source>();
+    const homesOfSources = new Set<string>();
     const add = (...[kind, name, print]: Source) => sources.set(`${kind} ${name}`, [kind, name, print]);
     /** @param from a package, or a folder that begins with `./` */
     const addPackage = (name: string, from = '') => {
-      const nested = findPackage(folder, `${from}/node_modules/${name}`);
-      const isHere = from === '' || nested?.home === findPackage(folder, name)?.home;
-      const place = isHere ? name : `${from}/node_modules/${name}`;
-      const found = isHere ? findPackage(folder, name) : nested;
-      if (found === undefined || sources.has(`package ${place}`)) return;
+      const nested = from === '' ? undefined : `${from}/node_modules/${name}`;
+      const place = nested === undefined || find(nested)?.home === find(name)?.home ? name : nested;
+      const found = find(place);
+      if (found === undefined || homesOfSources.has(found.home)) return;
+      homesOfSources.add(found.home);
       add('package', place, found.print);
       const { dependencies, peerDependencies } = found.manifest;
       for (const dependency of Object.keys({ ...(dependencies as object), ...(peerDependencies as object) }))
-        if (homes.has(findPackage(folder, `${place}/node_modules/${dependency}`)?.home ?? ''))
-          addPackage(dependency, place);
+        if (homes.has(find(`${place}/node_modules/${dependency}`)?.home ?? '')) addPackage(dependency, place);
     };
     for (const config of common) add('config', nameOf(realPathOf(config)), digestOf(readFileSync(config, 'utf8')));
     for (const name of globalPackages) addPackage(name);
@@ -85,17 +92,29 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
     for (const path of paths) {
       const file = program.getSourceFile(path);
       add('file', nameOf(path), digestOf(file?.text ?? readFileSync(path, 'utf8')));
-      // `import('./x.ts')` in a type or in code counts, too.
-      for (const specifier of (file as { imports?: ts.StringLiteral[] } | undefined)?.imports ?? []) {
-        for (const imported of pathsOf(checker.getSymbolAtLocation(specifier))) {
-          // An own file can be in a linked package.
-          const name = packageOf(imported) ?? /^(?:@[^/]+\/)?[^/.#]+/.exec(specifier.text)?.[0];
-          if (name !== undefined) addPackage(name, `./${nameOf(dirname(path))}`);
-          if (isOwn(imported)) paths.add(realPathOf(imported));
-        }
+      for (const { name, imported } of importsOf(path, file)) {
+        if (name !== undefined) addPackage(name, `./${nameOf(dirname(path))}`);
+        if (isOwn(imported)) paths.add(realPathOf(imported));
       }
     }
     return [...sources.values()];
+  }
+
+  /** By path: the files that a file imports, each with the name of its package. Many types have the same sources. */
+  const imports = new Map<string, readonly { readonly name: string | undefined; readonly imported: string }[]>();
+  function importsOf(path: string, file: ts.SourceFile | undefined) {
+    // `import('./x.ts')` in a type or in code counts, too.
+    const { imports: specifiers = [] } = Object(file) as { imports?: ts.StringLiteral[] };
+    const known =
+      imports.get(path) ??
+      specifiers.flatMap((specifier) => {
+        // An own file can be in a linked package.
+        const [written] = /^(?:@[^/]+\/)?[^/.#]+/.exec(specifier.text) ?? [];
+        const found = pathsOf(checker.getSymbolAtLocation(specifier));
+        return found.map((imported) => ({ name: packageOf(imported) ?? written, imported }));
+      });
+    imports.set(path, known);
+    return known;
   }
 
   function nodeAt({ path, at: place, kind }: WantedType): ts.TypeNode | undefined {

@@ -170,7 +170,7 @@ describe('examples/teamtasks, deployed', { skip: noPostgres || NO_SSH || noChrom
     writeFileSync(path, source.replace(from, to));
   }
 
-  /** Deploys the project. Ann works until the new release answers. Another upload begins before, and ends after. */
+  /** Deploys the project. Ann works until the new release answers, and Bob sees it at once. Another upload begins before, and ends after. */
   async function deploy(isNew) {
     const long = await beginUpload(`long ${created.files.length}.txt`);
     let isDeployed = false;
@@ -181,6 +181,7 @@ describe('examples/teamtasks, deployed', { skip: noPostgres || NO_SSH || noChrom
       const wasDeployed = isDeployed;
       const answer = await addTask(`Task ${number}`);
       await upload(`file ${number}.txt`);
+      await bob.waitForFunction((name) => seen.files.includes(name), `file ${number}.txt`);
       long.sendPart();
       isOver = wasDeployed && isNew(answer);
     }

@@ -18,7 +18,7 @@ import { freePorts } from './ports.ts';
 import { reap } from './reaper.ts';
 import { deploy, type Ran, type SshMachine, startSshMachine } from './ssh-machine.ts';
 
-const PATIENCE = 60_000;
+const PATIENCE = 180_000;
 
 /** Waits for a condition. @throws Error when it stays false for a long time */
 export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
@@ -70,14 +70,22 @@ export interface DeployedOptions {
   readonly dir?: string;
   /** The arguments of the first deployment, after its host. */
   readonly words?: readonly string[];
+  /** The folder of a project that is there already, in the place of `files`. */
+  readonly project?: string;
+  /** Returns the text of the machine's file `env`, which is there before the first deployment. */
+  readonly env?: (port: number) => string;
 }
 
 /** Sets up a folder, deploys the first release to it, and starts the service there. */
-export async function startDeployed(test: TestContext, options: DeployedOptions = {}): Promise<Deployed> {
+export async function startDeployed(
+  test: Pick<TestContext, 'after'>,
+  options: DeployedOptions = {},
+): Promise<Deployed> {
   const machine = await startSshMachine(test);
   const dir = options.dir ?? join(machine.folder, "srv/a shop's $HOME");
-  const project = makeProject(join(machine.folder, 'project'), options.files ?? valueFiles(0));
+  const project = options.project ?? makeProject(join(machine.folder, 'project'), options.files ?? valueFiles(0));
   const [port = 0] = await freePorts(1);
+  if (options.env !== undefined) writeFiles(dir, { env: options.env(port) });
   const run = (...words: string[]) => deploy(machine, project, [`vm1:${dir}`, ...words]);
   const first = await run('--setup', ...(options.words ?? []));
   if (first.code !== 0) throw new Error(`the first deployment failed: ${JSON.stringify(first)}`);

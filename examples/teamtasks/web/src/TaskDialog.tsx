@@ -15,14 +15,18 @@ export function TaskDialog({ task, members, close }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [comments, setComments] = useState<Comments>([]);
   const [attachments, setAttachments] = useState<Attachments>([]);
+  const loads = useRef({ begun: 0, shown: 0 });
   const path = idOf(task);
-  // After each change in the team, the list has new objects.
+  // After each change in the team, the list has new objects. An answer that is late is older than the one shown.
   const load = useCallback(async () => {
+    const number = ++loads.current.begun;
     const path = idOf(task);
     const [comments, attachments] = await Promise.all([
       api.tasks['GET {id}/comments']({ path }),
       api.tasks['GET {id}/attachments']({ path }),
     ]);
+    if (number < loads.current.shown) return;
+    loads.current.shown = number;
     setComments(comments);
     setAttachments(attachments);
   }, [task]);

@@ -27,7 +27,7 @@ export function TeamView({ team }: { team: Team }) {
     setMembers(members);
     setActivity(activity);
     setProject(shown);
-    setTasks(shown === undefined ? [] : await api.tasks.GET({ query: { project: shown } }));
+    setTasks(shown === undefined ? [] : await tasksOf(shown));
   }, [team.id, project]);
   useEffect(() => {
     const end = new AbortController();
@@ -130,6 +130,14 @@ export function TeamView({ team }: { team: Team }) {
       {opened && <TaskDialog task={opened} members={members} close={() => setOpen(undefined)} />}
     </div>
   );
+}
+
+/** Loads all tasks of a project. The API has a page for each 50. */
+async function tasksOf(project: number): Promise<Task[]> {
+  const tasks: Task[] = [];
+  for (let page = 1; tasks.length === (page - 1) * 50; page++)
+    tasks.push(...(await api.tasks.GET({ query: { project, page } })));
+  return tasks;
 }
 
 /** Loads at the beginning and after each change. The client connects again by itself, and misses nothing. */

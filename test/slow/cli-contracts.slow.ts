@@ -231,6 +231,15 @@ describe('a type is not written out', () => {
     });
 });
 
+test('a file that does not load for another reason is named, because its types are unknown', async (t) => {
+  const cwd = makeTypeScriptProject(t, { 'controllers/AController.ts': 'export default class {' });
+  const { code, out, err } = await contracts(cwd);
+  assert.equal(code, 1);
+  assert.equal(out, 'contracts.gen.ts is current: 0 types\n');
+  assert.match(err, /AController\.ts does not load: /);
+  assert.equal((await contracts(cwd, '--check')).code, 1);
+});
+
 test('without a TypeScript that it can ask, the command says what to install', async (t) => {
   const cwd = makeProject(t, {
     'controllers/AController.ts': FILES['controllers/AController.ts'],

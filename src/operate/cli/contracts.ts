@@ -50,6 +50,7 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
   const made = new Map<string, MadeType>();
   const refused = new Map<string, string>();
   const notes: string[] = [];
+  let broken: string[] = [];
   const draftFolder = mkdtempSync(join(tmpdir(), 'gatefold-contracts-'));
   const draft = join(draftFolder, MADE_TYPES_FILE);
   let project: TypeProject | undefined;
@@ -57,11 +58,14 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
     for (;;) {
       writeFileSync(draft, render(made));
       const inspection = await inspectFolder(settings, io, { madeTypes: draft });
-      const isNew = ({ wanted }: { wanted?: WantedType | undefined }) =>
-        wanted !== undefined && wanted.path !== draft && !made.has(keyOf(wanted)) && !refused.has(keyOf(wanted));
-      const wanted = brokenFiles(inspection)
-        .filter(isNew)
-        .map((broken) => broken.wanted as WantedType);
+      const loads = brokenFiles(inspection);
+      const wanted = loads.flatMap(({ wanted: type }) =>
+        type === undefined || type.path === draft || made.has(keyOf(type)) || refused.has(keyOf(type)) ? [] : type,
+      );
+      // A file that fails for another reason can need types, too.
+      broken = loads
+        .filter(({ wanted: type }) => type === undefined || !refused.has(keyOf(type)))
+        .map((load) => `${load.file} does not load: ${load.error}`);
       if (wanted.length === 0) break;
       project?.close();
       project = await openTypeProject(folder, wanted);
@@ -86,12 +90,12 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
   };
   const count = made.size === 1 ? '1 type' : `${made.size} types`;
   const answer = isCurrent ? `${MADE_TYPES_FILE} is current: ${count}` : `Wrote ${MADE_TYPES_FILE}: ${count}`;
-  const warnings = [...refused.values(), ...new Set(notes)];
+  const warnings = [...refused.values(), ...broken, ...new Set(notes)];
   return {
     json,
-    text: made.size === 0 && isCurrent ? 'No type needs TypeScript' : answer,
+    text: made.size + broken.length === 0 && isCurrent ? 'No type needs TypeScript' : answer,
     warnings,
-    exitCode: refused.size === 0 ? 0 : 1,
+    exitCode: refused.size + broken.length === 0 ? 0 : 1,
   };
 
   /** The version of a package is read after its types, so it can be another one. */

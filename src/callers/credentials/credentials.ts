@@ -4,6 +4,7 @@ import { isHttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
+import { createEarlyRows } from './table/early-rows.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
 import type { CredentialRow, Owner } from './table/row.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
@@ -36,8 +37,11 @@ export interface SharedTable {
   readonly sharesSessionKey: boolean;
   /** Registers a function that is called when the file or the session key may have changed. */
   onChange(listener: () => void): void;
-  /** Registers a function that gets the ids of rows that the store has just revoked or removed, before the file has. */
-  onRevoked(listener: (ids: readonly string[]) => void): void;
+  /**
+   * Registers a function that gets the ids of rows that the store has just revoked or removed, and the JSON of new
+   * rows, before the file has them.
+   */
+  onRowsChanged(listener: (changed: { revoked: readonly string[]; added: readonly string[] }) => void): void;
 }
 
 export interface Credentials {
@@ -86,27 +90,19 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
   let waitingRequests = 0;
-  /** Rows that the store has revoked, until the table in memory has them as revoked, too. */
-  const revokedIds = new Set<string>();
-  let latestRevocation: object | undefined;
-  shared?.onRevoked((ids) => {
-    for (const id of ids) revokedIds.add(id);
-    latestRevocation = {};
-  });
+  const early = createEarlyRows();
+  shared?.onRowsChanged((changed) => early.note(changed, table.current()));
   shared?.onChange(() => {
     keys.forgetKey();
-    void table.lookNow().then(() => {
-      const { rows } = table.current();
-      for (const id of revokedIds) if (rows.get(id)?.revoked !== false) revokedIds.delete(id);
-      if (revokedIds.size === 0) latestRevocation = undefined;
-    });
+    void table.lookNow().then(() => early.forget(table.current()));
   });
   /** Reads the file again. With a store, the file is first made equal to the store. */
   const refresh = shared === undefined ? table.look : () => shared.refresh().then(table.lookNow);
 
   function identifyNow(authorization: string): Identification {
-    const caller = identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.findKey });
-    if (caller.kind !== 'row' || !revokedIds.has(caller.row.id)) return caller;
+    const rows = early.with(table.current());
+    const caller = identifyCaller(authorization, { table: rows, now: now(), sessionKey: keys.findKey });
+    if (caller.kind !== 'row' || !early.revokes(caller.row.id)) return caller;
     return { kind: 'refused', reason: 'its row is revoked', id: caller.row.id };
   }
 
@@ -131,7 +127,7 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
 
   return {
     identify: (authorization) => (shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
-    table: () => (shared?.isTooOld() ? undefined : (latestRevocation ?? table.current())),
+    table: () => (shared?.isTooOld() ? undefined : (early.latestRevocation() ?? table.current())),
     issueSession(rowId) {
       try {
         return createSessionToken(keys.findOrMakeKey(), rowId, now());

@@ -24,7 +24,7 @@ export interface Refusal {
 }
 
 export interface IdentifyContext {
-  readonly table: CredentialTable;
+  readonly table: Pick<CredentialTable, 'literals'> & { readonly rows: Pick<CredentialTable['rows'], 'get'> };
   /** Unix milliseconds. */
   readonly now: number;
   readonly sessionKey: () => Buffer | undefined;

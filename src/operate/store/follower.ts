@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import type { Log } from '../../base/log.ts';
 import { isRevoked } from './entries.ts';
-import type { HostState } from './messages.ts';
+import type { ChangedRows, HostState } from './messages.ts';
 import type { Replica } from './replica.ts';
 import { type Changes, type Store, StoreAway } from './store.ts';
 
@@ -27,8 +27,8 @@ export interface FollowerOptions {
   readonly replica: Replica;
   readonly log: Log;
   readonly onPublished: () => void;
-  /** Receives the names of rows that were revoked or removed, before the file is written. */
-  readonly onRevoked: (names: readonly string[]) => void;
+  /** Receives rows that are new, revoked or removed, before the file is written. */
+  readonly onChanged: (changed: ChangedRows) => void;
   readonly onLook: () => void;
 }
 
@@ -46,10 +46,10 @@ const RETRY_MS = 250;
 const PUBLISH_PAUSE_FACTOR = 4;
 /** At most this many lost changes are written back to the store in one write. */
 const MAX_RESTORED = 1000;
-/** At most this many revoked rows of one query are announced before the file. Workers find the others in the file. */
+/** At most this many rows of one query are announced before the file. Workers find the others in the file. */
 const MAX_ANNOUNCED = 1000;
 
-export function createFollower({ store, replica, log, onPublished, onRevoked, onLook }: FollowerOptions): Follower {
+export function createFollower({ store, replica, log, onPublished, onChanged, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
   let bellCount = 0;
   let hasRung = false;
@@ -151,12 +151,20 @@ export function createFollower({ store, replica, log, onPublished, onRevoked, on
       if (changes.changes.length > 0) {
         if (!isAnnounced && !hasRung && !isChanged) void countMissedBell(bellCount);
         isChanged = true;
-        const revoked = changes.changes.filter(([, row]) => row === undefined || isRevoked(row));
-        if (revoked.length > 0) onRevoked(revoked.slice(0, MAX_ANNOUNCED).map(([name]) => name));
+        announce(changes.changes.slice(0, MAX_ANNOUNCED));
       }
       replica.apply(changes);
       if (changes.isComplete) return isChanged;
     }
+  }
+
+  function announce(changes: Changes['changes']): void {
+    const changed = { revoked: [] as string[], added: [] as string[] };
+    for (const [name, row] of changes)
+      if (row === undefined || isRevoked(row)) changed.revoked.push(name);
+      // A made name is that of a row without an id of its own (entries.ts).
+      else if (!name.startsWith('~') && !replica.rows().has(name)) changed.added.push(row);
+    if (changed.revoked.length + changed.added.length > 0) onChanged(changed);
   }
 
   /**

@@ -65,7 +65,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     replica,
     log,
     onPublished: () => send({ kind: 'files-changed' }),
-    onRevoked: (ids) => send({ kind: 'revoked', ids }),
+    onChanged: (changed) => send({ kind: 'rows-changed', changed }),
     onLook() {
       sendState();
       logIfFilling();

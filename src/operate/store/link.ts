@@ -133,8 +133,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         return writeLine(message.line);
       case 'files-changed':
         return notifyWorkers();
-      case 'revoked':
-        return notifyWorkers(undefined, { kind: 'store', revoked: message.ids });
+      case 'rows-changed':
+        return notifyWorkers(undefined, { kind: 'store', changed: message.changed });
       case 'state': {
         const { age } = message.state;
         stateReceivedAt = performance.now();

@@ -33,8 +33,8 @@ export type FromHost =
   | { readonly kind: 'log'; readonly line: string }
   /** The store-host has written the file of the table or of the session key, so workers must read it again. */
   | { readonly kind: 'files-changed' }
-  /** The store has revoked or removed these rows. Workers refuse them before they have read the file. */
-  | { readonly kind: 'revoked'; readonly ids: readonly string[] }
+  /** The store has other rows. Workers heed them before they have read the file. */
+  | { readonly kind: 'rows-changed'; readonly changed: ChangedRows }
   | { readonly kind: 'state'; readonly state: HostState }
   /** The store-host cannot start until somebody changes something. */
   | { readonly kind: 'failed'; readonly reason: string };
@@ -64,11 +64,18 @@ export interface WorkerCall extends ToHost {
   readonly kind: 'store';
 }
 
+export interface ChangedRows {
+  /** The ids of rows that were revoked or removed. */
+  readonly revoked: readonly string[];
+  /** The JSON of new rows. */
+  readonly added: readonly string[];
+}
+
 /**
- * The answer to a call, or the ids of revoked rows, or a notice to read the files again. The notice says whether the
+ * The answer to a call, or changed rows, or a notice to read the files again. The notice says whether the
  * table is too old.
  */
 export type ToWorkerStore =
   | { readonly kind: 'store'; readonly call: number; readonly answer: Answer }
-  | { readonly kind: 'store'; readonly call?: undefined; readonly revoked: readonly string[] }
-  | { readonly kind: 'store'; readonly call?: undefined; readonly revoked?: undefined; readonly isTooOld: boolean };
+  | { readonly kind: 'store'; readonly call?: undefined; readonly changed: ChangedRows }
+  | { readonly kind: 'store'; readonly call?: undefined; readonly changed?: undefined; readonly isTooOld: boolean };

@@ -2,7 +2,7 @@
 import { type ErrorCode, refusal } from '../../base/errors.ts';
 import type { Registration, SharedTable } from '../../callers/credentials/credentials.ts';
 import { createCalls } from './calls.ts';
-import type { ToWorkerStore } from './messages.ts';
+import type { ChangedRows, ToWorkerStore } from './messages.ts';
 
 export interface SharedTableOptions {
   readonly sharesSessionKey: boolean;
@@ -25,13 +25,13 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
   let isTooOld = false;
   let refreshing: Promise<void> | undefined;
   let onChange = () => {};
-  let onRevoked = (_ids: readonly string[]) => {};
+  let onRowsChanged = (_changed: ChangedRows) => {};
 
   onMessage((message) => {
     const storeMessage = (message as { gatefold?: ToWorkerStore } | null)?.gatefold;
     if (storeMessage?.kind !== 'store') return;
     if (storeMessage.call !== undefined) return calls.answer(storeMessage.call, storeMessage.answer);
-    if (storeMessage.revoked !== undefined) return onRevoked(storeMessage.revoked);
+    if (storeMessage.changed !== undefined) return onRowsChanged(storeMessage.changed);
     isTooOld = storeMessage.isTooOld;
     onChange();
   });
@@ -59,8 +59,8 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     onChange(listener) {
       onChange = listener;
     },
-    onRevoked(listener) {
-      onRevoked = listener;
+    onRowsChanged(listener) {
+      onRowsChanged = listener;
     },
   };
 }

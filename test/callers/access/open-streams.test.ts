@@ -73,7 +73,7 @@ test('a stream ends with STORE_AWAY when the copy of the table gets too old, alt
   const { row, token } = makeRow({ groups: ['order'] });
   writeFileSync(join(dataDir, 'production.json'), tableText(row));
   let isTooOld = false;
-  const shared = { refresh: async () => {}, register: async () => {}, onChange() {}, onRevoked() {} };
+  const shared = { refresh: async () => {}, register: async () => {}, onChange() {}, onRowsChanged() {} };
   const credentials = await createCredentials({
     ...{ dataDir, sessionKey: undefined, log: createMemoryLog() },
     shared: { ...shared, isTooOld: () => isTooOld, sharesSessionKey: true },

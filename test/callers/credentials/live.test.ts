@@ -441,7 +441,7 @@ test('register returns a token that is accepted at once, and refused when the ta
 test('a store without a session key and without the new row makes issueSession and register throw', async (t) => {
   const folder = createFolder(t);
   const shared = {
-    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {}, onRevoked: () => {} },
+    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {}, onRowsChanged: () => {} },
     ...{ isTooOld: () => false, sharesSessionKey: true },
   };
   const credentials = await createCredentials({
@@ -457,11 +457,12 @@ test('a row that the store has revoked is refused before the file has the revoca
   const folder = createFolder(t);
   const [one, other] = [makeRow(), makeRow()];
   writeTable(folder, one.row, other.row);
-  let [revoke, change] = [(_ids: readonly string[]) => {}, () => {}];
+  let [announce, change] = [(_changed: { revoked: readonly string[]; added: readonly string[] }) => {}, () => {}];
+  const revoke = (revoked: readonly string[]) => announce({ revoked, added: [] });
   const shared = {
     ...{ refresh: async () => {}, register: async () => {}, isTooOld: () => false, sharesSessionKey: false },
-    onRevoked(listener: typeof revoke) {
-      revoke = listener;
+    onRowsChanged(listener: typeof announce) {
+      announce = listener;
     },
     onChange(listener: typeof change) {
       change = listener;
@@ -494,6 +495,23 @@ test('a row that the store has revoked is refused before the file has the revoca
   writeTable(folder, one.row, other.row);
   change();
   for (const { token } of [one, session, other]) await becomes(credentials, token, 'row');
+  // A new row is live before the file has it, unless it has a mistake, or is revoked.
+  const [early, wrong, gone] = [makeRow(), makeRow({ groups: 7 }), makeRow()];
+  const add = (...rows: object[]) => announce({ revoked: [], added: rows.map((row) => JSON.stringify(row)) });
+  const news = () => Promise.all([early, wrong, gone].map(({ token }) => kindOf(credentials, token)));
+  const table = credentials.table();
+  add(early.row, wrong.row, gone.row);
+  assert.deepEqual(await news(), ['row', 'refused', 'row']);
+  assert.equal(credentials.table(), table);
+  revoke([String(gone.row.id)]);
+  assert.deepEqual(await news(), ['row', 'refused', 'refused']);
+  // From the file on, the file decides, also where it quarantines the row.
+  writeTable(folder, early.row, early.row);
+  change();
+  await until(() => credentials.status().quarantined.length > 0);
+  await becomes(credentials, early.token, 'refused');
+  add(early.row);
+  assert.deepEqual(await news(), ['refused', 'refused', 'refused']);
 });
 
 test('createCredentials uses the clock of its options', async (t) => {

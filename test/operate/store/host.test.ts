@@ -48,7 +48,7 @@ async function openHost(
     settings: settings as HostOptions['settings'],
     send(message: FromHost) {
       if (message.kind === 'log') events.push((JSON.parse(message.line) as { event: string }).event);
-      if (message.kind === 'revoked') notices.push(message.ids);
+      if (message.kind === 'rows-changed') notices.push(message.changed.revoked);
       if (message.kind === 'files-changed') notices.push(message.kind);
       if (message.kind === 'state') state = message.state;
       if (message.kind === 'answer') answers.get(message.call)?.(message.answer);

@@ -84,12 +84,12 @@ function openStore(
 /** A worker of this process's cluster that keeps the messages that it gets. */
 function addWorker(test: TestContext) {
   const notices: boolean[] = [];
-  const revoked: (readonly string[])[] = [];
+  const changes: object[] = [];
   const answers = new EventEmitter();
   const worker = {
     isConnected: () => true,
     send({ gatefold: message }: { gatefold: ToWorkerStore }) {
-      if (message.call === undefined && message.revoked !== undefined) revoked.push(message.revoked);
+      if (message.call === undefined && message.changed !== undefined) changes.push(message.changed);
       else if (message.call === undefined) notices.push(message.isTooOld);
       else answers.emit('answer', message.answer);
     },
@@ -106,7 +106,7 @@ function addWorker(test: TestContext) {
     cluster.emit('message', worker, { gatefold: { kind: 'store', call: 1, request } });
     return (await answered)[0];
   }
-  return { call, notices, revoked };
+  return { call, notices, changes };
 }
 
 describe('the store-host of a supervisor', () => {
@@ -142,15 +142,16 @@ describe('the store-host of a supervisor', () => {
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
   });
 
-  it('announces revoked rows to workers', async (test) => {
+  it('announces changed rows to workers', async (test) => {
+    const changed = { revoked: ['one', 'two'], added: ['{}'] };
     const messages = [
-      { kind: 'revoked', ids: ['one', 'two'] },
+      { kind: 'rows-changed', changed },
       { kind: 'state', state: STATE },
     ] as const;
     const { store } = openStore(test, [{ messages }]);
-    const { revoked } = addWorker(test);
+    const { changes } = addWorker(test);
     await store.start();
-    assert.deepEqual(revoked, [['one', 'two']]);
+    assert.deepEqual(changes, [changed]);
   });
 
   it('fails pending calls when it exits', async (test) => {

@@ -62,6 +62,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
   let lastLook: Promise<void> = Promise.resolve();
   let nextLook: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let endPause = (): void => {};
   let publishPauseMs = 0;
   let publishedAt = Number.NEGATIVE_INFINITY;
 
@@ -81,8 +82,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
   async function lookNow(): Promise<void> {
     try {
       const beganAt = performance.now();
-      const isChanged = await update();
-      if (isChanged) await sleep(Math.max(0, publishedAt + publishPauseMs - performance.now()));
+      if (await update()) await pauseBeforePublish();
       // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
       publish();
       replica.markComplete();
@@ -104,6 +104,23 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
       onLook();
       const interval = isBellBroken ? INTERVAL_WITHOUT_BELL_MS : INTERVAL_MS;
       if (!isClosed) schedule(status.awayReason === null ? interval : RETRY_MS);
+    }
+  }
+
+  /** Fetches and announces the changes that come meanwhile, because workers heed them without the file. */
+  async function pauseBeforePublish(): Promise<void> {
+    for (;;) {
+      const pause = publishedAt + publishPauseMs - performance.now();
+      if (pause <= 0) return;
+      await new Promise<void>((resolve) => {
+        const pauseTimer = setTimeout(resolve, pause);
+        endPause = () => {
+          clearTimeout(pauseTimer);
+          resolve();
+        };
+        if (hasRung) endPause();
+      });
+      if (hasRung) await update();
     }
   }
 
@@ -216,6 +233,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
     onBell() {
       bellCount++;
       hasRung = true;
+      endPause();
       isBellBroken = false;
       lookWithoutError();
     },

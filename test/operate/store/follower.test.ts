@@ -1,0 +1,63 @@
+// The follower of a store, with a store and a replica in memory.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createFollower, type FollowerOptions } from '../../../src/operate/store/follower.ts';
+import { createMemoryLog } from '../../support/memory-log.ts';
+
+test('announces the changes that come during the pause between two writes of the file', async (t) => {
+  // The pause ends only when the test says so.
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const events: string[] = [];
+  let asks = 0;
+  const waiting: [string, string | undefined][] = [];
+  const rows = new Map([['old', '{"id":"old"}']]);
+  const store = {
+    async since() {
+      asks++;
+      return { changes: waiting.splice(0), version: '1', isComplete: true };
+    },
+  } as unknown as FollowerOptions['store'];
+  const replica = {
+    version: () => '1',
+    rows: () => rows,
+    age: () => 0,
+    apply: () => {},
+    lostChanges: () => [],
+    markComplete: () => {},
+    publish() {
+      events.push('written');
+      // The pause is a multiple of the processor time of a write.
+      const begunAt = process.cpuUsage();
+      while (process.cpuUsage(begunAt).user < 50_000);
+      return true;
+    },
+  } as unknown as FollowerOptions['replica'];
+  const follower = createFollower({
+    ...{ store, replica, log: createMemoryLog().log, onPublished() {}, onLook() {} },
+    onChanged: ({ revoked, added }) => events.push(`-${revoked} +${added}`),
+  });
+  t.after(() => follower.close());
+  const settle = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  const ring = async (name: string, row?: string) => {
+    const before = asks;
+    waiting.push([name, row]);
+    follower.onBell();
+    while (asks === before) await settle();
+    await settle();
+  };
+  await follower.look();
+  assert.deepEqual(events.splice(0), ['written']);
+  await ring('new', '{"id":"new"}');
+  await ring('old', '{"id":"old","revoked_at":"2026-01-01T00:00:00Z"}');
+  await ring('gone');
+  // Other changes of a row, and rows without an id of their own, wait for the file.
+  await ring('old', '{"id":"old"}');
+  await ring('~made', '{"id":"x"}');
+  assert.deepEqual(events.splice(0), ['- +{"id":"new"}', '-old +', '-gone +']);
+  now = 1e9;
+  t.mock.timers.tick(1e9);
+  while (events.length === 0) await settle();
+  assert.equal(events[0], 'written');
+});

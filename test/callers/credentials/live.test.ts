@@ -505,13 +505,19 @@ test('a row that the store has revoked is refused before the file has the revoca
   assert.equal(credentials.table(), table);
   revoke([String(gone.row.id)]);
   assert.deepEqual(await news(), ['row', 'refused', 'refused']);
+  add(gone.row);
+  assert.deepEqual(await news(), ['row', 'refused', 'row']);
   // From the file on, the file decides, also where it quarantines the row.
   writeTable(folder, early.row, early.row);
   change();
   await until(() => credentials.status().quarantined.length > 0);
   await becomes(credentials, early.token, 'refused');
   add(early.row);
-  assert.deepEqual(await news(), ['refused', 'refused', 'refused']);
+  assert.deepEqual(await news(), ['refused', 'refused', 'row']);
+  // A row that two tables lack is gone.
+  writeTable(folder, one.row);
+  change();
+  await becomes(credentials, gone.token, 'refused');
 });
 
 test('createCredentials uses the clock of its options', async (t) => {

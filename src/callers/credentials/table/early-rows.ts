@@ -18,41 +18,53 @@ export interface EarlyRows {
   latestRevocation(): object | undefined;
   /** Returns the table with the new rows that it lacks. */
   with(table: CredentialTable): IdentifyContext['table'];
-  /** Forgets the rows that the table has now. */
+  /** Forgets what the table has now. */
   forget(table: CredentialTable): void;
 }
 
 export function createEarlyRows(): EarlyRows {
   const revoked = new Set<string>();
-  const added = new Map<string, CredentialRow>();
+  // A table that is read now can be older than a new row, and the next one is not. So a row waits for two tables. A row
+  // that a failover of the store has lost is in neither.
+  let added = new Map<string, CredentialRow>();
+  let addedBefore = new Map<string, CredentialRow>();
+  let lastTable: CredentialTable | undefined;
   let latestRevocation: object | undefined;
   return {
-    note(changed, { quarantined }) {
+    note(changed, table) {
+      if (added.size + addedBefore.size === 0) lastTable = table;
       for (const id of changed.revoked) {
         revoked.add(id);
         added.delete(id);
+        addedBefore.delete(id);
       }
       if (changed.revoked.length > 0) latestRevocation = {};
       for (const json of changed.added) {
         // A row with a mistake is quarantined by name when the table comes.
         const row = parseRow(json);
-        if (row !== undefined && !quarantined.some(({ id }) => id === row.id)) added.set(row.id, row);
+        if (row === undefined || table.quarantined.some(({ id }) => id === row.id)) continue;
+        // The row was removed, and came again before the table was read.
+        revoked.delete(row.id);
+        added.set(row.id, row);
       }
       if (added.size > MAX_ADDED) added.clear();
     },
     revokes: (id) => revoked.has(id),
     latestRevocation: () => latestRevocation,
     with(table) {
-      if (added.size === 0) return table;
-      const get = (id: string) => table.rows.get(id) ?? added.get(id);
+      if (added.size + addedBefore.size === 0) return table;
+      const get = (id: string) => table.rows.get(id) ?? added.get(id) ?? addedBefore.get(id);
       return { literals: table.literals, rows: { get } };
     },
-    forget({ rows, quarantined }) {
+    forget(table) {
+      const { rows, quarantined } = table;
       for (const id of revoked) if (rows.get(id)?.revoked !== false) revoked.delete(id);
       if (revoked.size === 0) latestRevocation = undefined;
-      if (added.size === 0) return;
-      for (const { id } of quarantined) if (id !== undefined) added.delete(id);
-      for (const id of added.keys()) if (rows.get(id) !== undefined) added.delete(id);
+      if (table === lastTable) return;
+      lastTable = table;
+      addedBefore = added;
+      added = new Map();
+      for (const { id } of quarantined) if (id !== undefined) addedBefore.delete(id);
     },
   };
 }

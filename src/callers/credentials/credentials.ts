@@ -4,7 +4,7 @@ import { isHttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
-import { createEarlyRows } from './table/early-rows.ts';
+import { type ChangedRows, createEarlyRows } from './table/early-rows.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
 import type { CredentialRow, Owner } from './table/row.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
@@ -37,11 +37,8 @@ export interface SharedTable {
   readonly sharesSessionKey: boolean;
   /** Registers a function that is called when the file or the session key may have changed. */
   onChange(listener: () => void): void;
-  /**
-   * Registers a function that gets the ids of rows that the store has just revoked or removed, and the JSON of new
-   * rows, before the file has them.
-   */
-  onRowsChanged(listener: (changed: { revoked: readonly string[]; added: readonly string[] }) => void): void;
+  /** Registers a function that gets the rows that the store has just changed, before the file has them. */
+  onRowsChanged(listener: (changed: ChangedRows) => void): void;
 }
 
 export interface Credentials {

@@ -3,8 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import type { Log } from '../../base/log.ts';
+import type { ChangedRows } from '../../callers/credentials/table/early-rows.ts';
 import { isRevoked } from './entries.ts';
-import type { ChangedRows, HostState } from './messages.ts';
+import type { HostState } from './messages.ts';
 import type { Replica } from './replica.ts';
 import { type Changes, type Store, StoreAway } from './store.ts';
 
@@ -82,7 +83,12 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
   async function lookNow(): Promise<void> {
     try {
       const beganAt = performance.now();
-      if (await update()) await pauseBeforePublish();
+      if (await update())
+        await pauseBeforePublish().catch((error) => {
+          // A worker that starts while the store is away must read the revocations that this machine has seen.
+          publish();
+          throw error;
+        });
       // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
       publish();
       replica.markComplete();

@@ -1,5 +1,6 @@
 // The messages of the store over IPC: between the supervisor and the store-host, and between a worker and the
 // supervisor. Messages of workers have the form of live/worker/messages.ts, with the kind `store`.
+import type { ChangedRows } from '../../callers/credentials/table/early-rows.ts';
 import type { Owner } from '../../callers/credentials/table/row.ts';
 import type { Spending } from './store.ts';
 
@@ -62,13 +63,6 @@ export interface HostState {
 
 export interface WorkerCall extends ToHost {
   readonly kind: 'store';
-}
-
-export interface ChangedRows {
-  /** The ids of rows that were revoked or removed. */
-  readonly revoked: readonly string[];
-  /** The JSON of new rows. */
-  readonly added: readonly string[];
 }
 
 /**

@@ -1,8 +1,9 @@
 // A worker's side of the store: the worker calls the supervisor, which calls the store-host.
 import { type ErrorCode, refusal } from '../../base/errors.ts';
 import type { Registration, SharedTable } from '../../callers/credentials/credentials.ts';
+import type { ChangedRows } from '../../callers/credentials/table/early-rows.ts';
 import { createCalls } from './calls.ts';
-import type { ChangedRows, ToWorkerStore } from './messages.ts';
+import type { ToWorkerStore } from './messages.ts';
 
 export interface SharedTableOptions {
   readonly sharesSessionKey: boolean;

@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { HttpError } from '../../../src/base/errors.ts';
 import { type Credentials, createCredentials } from '../../../src/callers/credentials/credentials.ts';
+import type { ChangedRows } from '../../../src/callers/credentials/table/early-rows.ts';
 import { createLiveTable } from '../../../src/callers/credentials/table/live-table.ts';
 import { updateTable } from '../../../src/callers/credentials/write/table-file.ts';
 import {
@@ -457,7 +458,7 @@ test('a row that the store has revoked is refused before the file has the revoca
   const folder = createFolder(t);
   const [one, other] = [makeRow(), makeRow()];
   writeTable(folder, one.row, other.row);
-  let [announce, change] = [(_changed: { revoked: readonly string[]; added: readonly string[] }) => {}, () => {}];
+  let [announce, change] = [(_changed: ChangedRows) => {}, () => {}];
   const revoke = (revoked: readonly string[]) => announce({ revoked, added: [] });
   const shared = {
     ...{ refresh: async () => {}, register: async () => {}, isTooOld: () => false, sharesSessionKey: false },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFollower, type FollowerOptions } from '../../../src/operate/store/follower.ts';
+import { StoreAway } from '../../../src/operate/store/store.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
 test('announces the changes that come during the pause between two writes of the file', async (t) => {
@@ -11,11 +12,13 @@ test('announces the changes that come during the pause between two writes of the
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const events: string[] = [];
   let asks = 0;
+  let failure: StoreAway | undefined;
   const waiting: [string, string | undefined][] = [];
   const rows = new Map([['old', '{"id":"old"}']]);
   const store = {
     async since() {
       asks++;
+      if (failure !== undefined) throw failure;
       return { changes: waiting.splice(0), version: '1', isComplete: true };
     },
   } as unknown as FollowerOptions['store'];
@@ -56,6 +59,12 @@ test('announces the changes that come during the pause between two writes of the
   await ring('old', '{"id":"old"}');
   await ring('~made', '{"id":"x"}');
   assert.deepEqual(events.splice(0), ['- +{"id":"new"}', '-old +', '-gone +']);
+  // The store is away in the pause. The changes that the machine has seen are written all the same.
+  failure = new StoreAway('it is away');
+  follower.onBell();
+  for (let turn = 0; turn < 100 && events.length === 0; turn++) await settle();
+  assert.deepEqual(events.splice(0), ['written']);
+  failure = undefined;
   now = 1e9;
   t.mock.timers.tick(1e9);
   while (events.length === 0) await settle();

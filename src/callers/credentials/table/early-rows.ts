@@ -7,12 +7,16 @@ import { type CredentialTable, parseTable } from './table.ts';
 /** New rows that wait for the table. Beyond that, the table alone decides. */
 const MAX_ADDED = 10_000;
 
+export interface ChangedRows {
+  /** The ids of rows that were revoked or removed. */
+  readonly revoked: readonly string[];
+  /** The JSON of new rows. */
+  readonly added: readonly string[];
+}
+
 export interface EarlyRows {
   /** @param table the table in memory */
-  note(
-    changed: { readonly revoked: readonly string[]; readonly added: readonly string[] },
-    table: CredentialTable,
-  ): void;
+  note(changed: ChangedRows, table: CredentialTable): void;
   revokes(id: string): boolean;
   /** An object that each revocation replaces; undefined when the table has all revocations. */
   latestRevocation(): object | undefined;

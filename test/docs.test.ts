@@ -55,6 +55,11 @@ describe('citations', () => {
   }
 });
 
+it('the changelog has the version of package.json', () => {
+  const { version } = JSON.parse(read('package.json')) as { version: string };
+  assert.match(read('CHANGELOG.md'), new RegExp(`^## ${version.replaceAll('.', '\\.')}\\b`, 'm'));
+});
+
 describe('links', () => {
   for (const path of documents) {
     it(`in ${path} lead to existing files`, () => {

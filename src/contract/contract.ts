@@ -80,6 +80,8 @@ export interface OperationContract {
   readonly undocumentedReason?: string | undefined;
   /** Where the document allows any value, because the schema of a library cannot be written; undefined for no place. */
   readonly schemaGaps?: string | undefined;
+  /** Whether the check of its requests calls the schema of a library, which is code of the author. */
+  readonly runsAuthorsCode?: true;
   /** The place of the declaration: `/path/UserController.ts:12:5`; undefined when it is not found in the source. */
   readonly at?: string | undefined;
 }
@@ -94,36 +96,8 @@ export interface GroupContract {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-export interface OperationFacts extends Pick<OperationContract, 'user' | 'uncheckedReason'> {
-  readonly isFound: boolean;
-  readonly hasDataSchema: boolean;
-  readonly hasQuerySchema: boolean;
-  /** The names of the fields in the schema of `params.path`; undefined when the path is not checked. */
-  readonly pathNames?: readonly string[] | undefined;
-  /** The names of the declared headers; undefined when no header is declared. */
-  readonly headerNames?: readonly string[] | undefined;
-  /** Whether each kind of answer is a stream of events. */
-  readonly hasOnlyEvents: boolean;
-  /** Whether the check of its requests calls the schema of a library, which is code of the author. */
-  readonly runsAuthorsCode?: boolean;
-}
-
 /** The `uncheckedReason` of `find(data: unknown)`. */
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
-
-export function factsOf(contract: OperationContract): OperationFacts {
-  const { at, data, query, path, headers, user, uncheckedReason, results } = contract;
-  return {
-    user,
-    uncheckedReason,
-    isFound: at !== undefined,
-    hasDataSchema: data !== undefined,
-    hasQuerySchema: query !== undefined,
-    pathNames: path && Object.keys(path.properties ?? {}),
-    headerNames: headers && Object.keys(headers.properties ?? {}),
-    hasOnlyEvents: results.every(({ body }) => body === 'events'),
-  };
-}
 
 /** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {

@@ -134,6 +134,7 @@ export function applySchemas(
     uncheckedReason: needsNoDataType(name, settings) ? undefined : contract.uncheckedReason,
     results: [firstResult, ...others],
     undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,
+    ...([body, query, path].some((part) => part && 'standard' in part) && { runsAuthorsCode: true as const }),
   };
   return gaps.length === 0
     ? applied

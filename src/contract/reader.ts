@@ -16,7 +16,7 @@ import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
 import { createResultFilter, type ResultFilter } from './check/result-filter.ts';
 import { flattenParts } from './check/unions.ts';
-import { factsOf, type GroupContract, type OperationContract, type OperationFacts, type Schema } from './contract.ts';
+import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
 import type { PartSchema, PartSchemas } from './part-schemas.ts';
@@ -32,7 +32,6 @@ export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
-  readonly facts: ReadonlyMap<string, OperationFacts>;
   /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
@@ -80,15 +79,12 @@ function addChecks(
   file: string,
 ): ContractWithChecks {
   const requestChecks = new Map<string, RequestCheck>();
-  const facts = new Map<string, OperationFacts>();
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   const compilers = createCompilers(contract.defs);
   for (const { name, settings } of operations) {
     const { at = file } = contractOf(name);
     const schemas = schemasByName.get(name) as PartSchemas;
-    const runsAuthorsCode = [schemas.body, schemas.query, schemas.path].some((part) => part && 'standard' in part);
-    facts.set(name, { ...factsOf(contractOf(name)), runsAuthorsCode });
-    const openReason = settings.closed === true && whyOpen(contractOf(name), runsAuthorsCode, compilers);
+    const openReason = settings.closed === true && whyOpen(contractOf(name), compilers);
     if (openReason) {
       const problem = `closed: true has no effect: ${openReason}, or write closed: false for it`;
       throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
@@ -108,13 +104,12 @@ function addChecks(
     resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs, isLimited) : undefined;
   const compileCopy = createCopyCompiler(contract.defs);
   const resultFilterOf = (name: string) => createResultFilter(contractOf(name), compileCopy, resultSchemaOf(name));
-  return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
+  return { contract, requestChecks, resultCheckOf, resultFilterOf };
 }
 
 /** Says why an operation would keep undeclared fields in spite of `closed: true`. */
 function whyOpen(
-  { data, uncheckedReason }: OperationContract,
-  runsAuthorsCode: boolean,
+  { data, uncheckedReason, runsAuthorsCode }: OperationContract,
   { values }: Compilers,
 ): string | undefined {
   if (runsAuthorsCode) return 'a library checks its requests: make its schema strict';

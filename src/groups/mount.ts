@@ -7,7 +7,7 @@ import { LoadRefusal } from '../base/load-refusal.ts';
 import { choosesUpgrades } from '../base/node-internals.ts';
 import { ANY_VERB } from '../base/route-name.ts';
 import { isObject, isPlainFunction, isThenable } from '../base/values.ts';
-import { factsOf, type OperationContract } from '../contract/contract.ts';
+import type { OperationContract } from '../contract/contract.ts';
 import { isMountSetting, readMountSettings } from './operation-settings.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
@@ -69,13 +69,7 @@ export function createMountGroup(
   };
   const operation: Operation = {
     ...{ name: NAME, verb: ANY_VERB, controller: exported, method: methodOf(kind, handler), depth: 0 },
-    ...{
-      guards: undefined,
-      check: undefined,
-      filter: undefined,
-      unfilteredReason: undefined,
-      facts: factsOf(contract),
-    },
+    ...{ guards: undefined, check: undefined, filter: undefined, unfilteredReason: undefined, contract },
     settings: Object.freeze({ ...own, body: 'stream' as const }),
     mount: { kind, ownsCors, strips: strip && name !== FALLBACK, upgrade, ownsHandshakes: cors === 'own' },
   };

@@ -8,7 +8,7 @@ import { splitRouteName, VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { ResultFilter } from '../contract/check/result-filter.ts';
-import type { GroupContract, OperationFacts } from '../contract/contract.ts';
+import type { GroupContract, OperationContract } from '../contract/contract.ts';
 import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName, verbRoutes } from './group-routes.ts';
 import type { MountFacts } from './mount.ts';
@@ -45,8 +45,8 @@ export interface Operation {
   readonly unfilteredReason: string | undefined;
   /** Set for the operation of a mount, and undefined for an operation of an author. */
   readonly mount?: MountFacts;
-  /** Facts of the contract. `facts` is undefined until the types of the group are read. */
-  readonly facts: OperationFacts | undefined;
+  /** Undefined until the types of the group are read. */
+  readonly contract: OperationContract | undefined;
 }
 
 export interface Group {
@@ -145,7 +145,7 @@ export function createGroup(
   const operations = Array.from(methods, ([key, { method, depth }]): [string, Operation] => {
     const settings = settingsOf(key);
     const names = { name: key, verb: verbOf(key) };
-    const unread = { check: undefined, filter: undefined, unfilteredReason: undefined, facts: undefined };
+    const unread = { check: undefined, filter: undefined, unfilteredReason: undefined, contract: undefined };
     return [key, { ...names, controller, method, settings, depth, guards, ...unread }];
   });
   const routes = createRoutes(names);

@@ -62,13 +62,13 @@ function problemOf(
 }
 
 function problemOfUser(
-  { facts }: Operation,
+  { contract }: Operation,
   access: NonNullable<Operation['settings']['access']>,
   authenticate: LoadedService['authenticate'],
 ): string | undefined {
   if (requiresUser(access) && authenticate === undefined)
     return "access asks for a 'user', and no service file has authenticate: write it in controllers/service.ts";
-  if (facts?.user === 'required' && !requiresUser(access))
+  if (contract?.user === 'required' && !requiresUser(access))
     return "its params have a user that is always there: write access: 'user', or user?: in the type of the params";
   return undefined;
 }
@@ -77,20 +77,22 @@ function problemOfUser(
 const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
 
 function problemOfTypes(operation: Operation): string | undefined {
-  const { name, facts, mount } = operation;
+  const { name, contract, mount } = operation;
   const cure =
     mount === undefined
       ? `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`
       : 'write { unchecked: true } into the settings of mount()';
-  const isUnchecked = facts?.hasDataSchema !== true && facts?.uncheckedReason !== undefined;
+  const isUnchecked = contract?.data === undefined && contract?.uncheckedReason !== undefined;
   if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   if (operation.unfilteredReason !== undefined)
     return `results: 'declared' does not limit its result (${operation.unfilteredReason}), and the service file says unchecked: 'refuse'`;
-  const typedNames = facts?.pathNames ?? [];
+  const typedNames = contract?.path?.properties ?? {};
   const untypedSegment = parseRouteName(name)?.segments.find(
     (segment) =>
-      segment.literal === undefined && operation.settings.path === undefined && !typedNames.includes(segment.name),
+      segment.literal === undefined &&
+      operation.settings.path === undefined &&
+      !Object.hasOwn(typedNames, segment.name),
   );
   return untypedSegment === undefined || untypedSegment.literal !== undefined
     ? undefined

@@ -42,7 +42,7 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
 
 function problemOf(
   toolName: string,
-  { verb, settings, facts }: Operation,
+  { verb, settings, contract }: Operation,
   namesake: string | undefined,
 ): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
@@ -50,5 +50,7 @@ function problemOf(
   if (!TOOL_NAME.test(toolName)) return `the tool would be called ${toolName}, longer than 64 characters: ${cure}`;
   if (verb === ANY_VERB) return 'no tool has every method: write a route of one method';
   if (settings.body === 'stream') return 'no tool sends a body that is a stream: write tool: false';
-  return facts?.hasOnlyEvents ? 'no tool returns a stream of events: write tool: false' : undefined;
+  return contract?.results.every(({ body }) => body === 'events')
+    ? 'no tool returns a stream of events: write tool: false'
+    : undefined;
 }

@@ -57,7 +57,6 @@ export interface OperationContract {
   readonly name: string;
   /** The first sentence or paragraph of the doc comment. */
   readonly summary?: string | undefined;
-  /** The remaining text of the doc comment, without its tags. */
   readonly description?: string | undefined;
   readonly isDeprecated: boolean;
   /** The schema of `data`: the body, or the query when the request has no body; undefined for unchecked data. */
@@ -104,7 +103,6 @@ export interface Problem {
   readonly in: 'body' | 'query' | 'path' | 'header';
   /** A JSON pointer (RFC 6901) into the part that `in` names; empty for the whole part. */
   readonly pointer: string;
-  /** The mistake in words, such as `must be a number` or `is missing`. */
   readonly message: string;
   /** The keyword of JSON Schema that the value breaks, such as `minLength`. */
   readonly code: string;

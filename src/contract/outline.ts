@@ -9,10 +9,8 @@ export interface ContractOutline {
   readonly undocumented?: string | undefined;
 }
 
-/** Maximum number of fields of one object that an outline names. */
 const MAX_FIELDS = 12;
 
-/** @returns undefined for an operation without checked parts and without reasons */
 export function outlineOf(
   { data, query, path, headers, uncheckedReason, undocumentedReason, schemaGaps }: OperationContract,
   defs: Readonly<Record<string, Schema>>,

@@ -14,7 +14,6 @@ import { readJsonSchema } from './schema/json-schema.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { SchemaReference } from './types/shape.ts';
 
-/** The exports of a module of the author, or the error of its import. */
 export type ModuleExports = { readonly exports: Readonly<Record<string, unknown>> } | { readonly error: unknown };
 
 /** Thrown when a contract needs a schema of a file that is not imported. The caller imports it, and reads again. */

@@ -34,13 +34,11 @@ export interface LoadedController {
 export interface GroupReader {
   /** Whether the source marks a loaded method `private` or `protected`. @param depth the method's level */
   isHidden(name: string, depth: number): boolean;
-  /** @throws ContractError */
   readContract(operations: readonly RunTimeOperation[]): ReadContract;
 }
 
 export interface ReadContract {
   readonly contract: GroupContract;
-  /** By the operation's name. */
   readonly schemas: ReadonlyMap<string, PartSchemas>;
 }
 
@@ -61,7 +59,6 @@ export function readGroup(
   const hasSameClasses =
     levels.length <= classNames.length && levels.every(({ className }, i) => className === classNames[i]);
 
-  /** Finds a loaded method in the source. @param depth the level on which the method was loaded */
   function findLoadedMember(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of levels.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name));
@@ -208,7 +205,6 @@ function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
   if (message !== undefined) throw new ContractError(`${path}:${line}`, message, 'TAG_WITHOUT_EFFECT');
 }
 
-/** Sorts the contracts by the place of their operations in the source. Operations without a place come last. */
 function inSourceOrder(contracts: GroupContract['operations'], levels: readonly Level[]): GroupContract['operations'] {
   const namesInOrder = levels.flatMap(({ members }) => members.map(({ name }) => name));
   const positions = new Map(namesInOrder.map((name, i) => [name, i]));

@@ -54,13 +54,10 @@ export interface OperationTools {
 
 /** An argument of an operation, for the errors of its type. */
 interface Argument {
-  /** The name of the operation. */
   readonly name: string;
-  /** The advice for a type that is not read. */
   readonly cure: string;
 }
 
-/** @throws ContractError */
 export function readOperation(
   operation: RunTimeOperation,
   method: FollowedFunction,
@@ -147,7 +144,6 @@ function describeWithoutRequest(
   return withInferredResult(contract, settings, method.node.result, scope, tools);
 }
 
-/** Refuses a constraint tag, such as `@minimum`, on a method or a parameter, where it would have no effect. */
 function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const message = findUnreadConstraint(doc, isScript);
@@ -205,7 +201,6 @@ function withSignature<T>(
   }
 }
 
-/** Returns a parameter's type as written, at most 60 characters. */
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
     .slice(type?.at, typeEnd)

@@ -2,6 +2,7 @@
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
 import { join } from 'node:path';
+import { verbOf } from '../base/route-name.ts';
 import { needsNoDataType, validate } from './check/library.ts';
 import {
   type Compilers,
@@ -41,7 +42,6 @@ export interface ContractWithChecks {
 }
 
 export interface Reader {
-  /** @throws ContractError */
   openController(controller: LoadedController): ControllerReader;
   readErrorBody(path: string): ErrorBody;
   /** Frees what controllers share: the parsed files, and what made types were compared with. */
@@ -154,7 +154,7 @@ function requestSchemasOf(
     path: librarySchemas.path === undefined ? path : undefined,
     headers,
     isClosed,
-    isPatch: /^(?:patch|PATCH)(?: |$)/.test(name),
+    isPatch: verbOf(name) === 'PATCH',
     compilers,
     librarySchemas,
   };

@@ -17,13 +17,11 @@ export interface ReadOperation {
   readonly inferred: Partial<Record<PartName, PartSchema>>;
 }
 
-/** Returns the schema from which a type is inferred; undefined for any other type. */
 export function readInferred(shape: Shape, { readSchema }: OperationTools): PartSchema | undefined {
   const reference = schemaOf(shape);
   return reference && readSchema(reference);
 }
 
-/** Lists the names that parameters have, also those in a pattern such as `{ name }`. */
 export function namesOfParams({ node: { params }, scope, at }: FollowedFunction): ReadonlySet<string> {
   const names = new Set<string>();
   let start = at;
@@ -78,7 +76,6 @@ export function isListOfAnything(type: TypeNode, scope: Scope): boolean {
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
-/** True for `unknown`, `any` and the plain `ControllerParams`. */
 function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
@@ -86,7 +83,6 @@ function isAnything(type: TypeNode, scope: Scope): boolean {
   return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
 }
 
-/** Returns the advice for a type that is not read. */
 export function cureOf({ name, pathNames, settings }: RunTimeOperation, part: 'data' | 'params'): string {
   const schemaPart = part === 'data' && !dataIsQuery(name) ? 'body' : 'query';
   const key = /^\w+$/.test(name) ? name : `'${name}'`;

@@ -103,7 +103,6 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Returns whether a value of the schema can contain a file. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
   // A recursive type has no end, so the search ends at a fixed depth.

@@ -43,7 +43,6 @@ export function withContract(
   return { ...group, operations, contract };
 }
 
-/** @throws ContractError with the place of the operation, or with the file when the source does not have it */
 export function refuseOperation({ contract }: Group, operation: string, problem: string, file: string): never {
   const place = contract.operations.get(operation)?.at ?? file;
   throw new ContractError(place, `${operation}: ${problem}`, 'INVALID_SETTING');

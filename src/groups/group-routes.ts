@@ -13,7 +13,6 @@ import {
 } from '../base/route-name.ts';
 
 export interface GroupRoute {
-  /** The name of the operation, as written. */
   readonly name: string;
   readonly verb: string;
   readonly segments: readonly Segment[];
@@ -94,7 +93,6 @@ export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return routes;
 }
 
-/** Returns a route of the bare group for each verb operation among `names`. */
 export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return [...names].flatMap((name): GroupRoute[] => {
     const verb = methodOf(name);
@@ -185,7 +183,6 @@ function fits({ segments, takesRest }: GroupRoute, path: readonly string[]): boo
   return true;
 }
 
-/** Says whether a text ends in the suffix and has a value before it. */
 function fitsSuffix(text: string, suffix: string): boolean {
   return suffix === '' || (text.length > suffix.length && text.endsWith(suffix));
 }

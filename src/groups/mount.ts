@@ -11,7 +11,6 @@ import type { OperationContract } from '../contract/contract.ts';
 import { isMountSetting, readMountSettings } from './operation-settings.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
-/** The part of an operation that only a mount has. */
 export interface MountFacts {
   readonly kind: Mount['kind'];
   /** Whether the handler answers OPTIONS, sets the CORS headers, and checks the origin of pages. */
@@ -33,7 +32,6 @@ const ROUTES = [
     segments: [{ literal: undefined, name: 'path', isRest: true, suffix: '' }],
   },
 ] as const;
-/** Why nothing checks the data of a mount. */
 export const A_HANDLER = 'a handler of its own';
 const GUARDS = /^_?(?:before|around|after)$/;
 

@@ -65,7 +65,6 @@ const NODE_MOUNT: typeof WEB_MOUNT = {
 
 export const isMountSetting = (name: string): boolean => Object.hasOwn(NODE_MOUNT, name);
 
-/** @throws Error with a message of one line */
 export function readMountSettings(value: unknown, kind: 'web' | 'node'): NodeMountSettings {
   if (!isPlainObject(value)) refuse('the settings of a mount must be a plain object');
   const rules = kind === 'web' ? WEB_MOUNT : NODE_MOUNT;

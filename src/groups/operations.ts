@@ -30,7 +30,6 @@ export interface Operation {
   readonly name: string;
   /** The HTTP method that the operation is meant for (`verbOf`). A request may have another one. */
   readonly verb: string;
-  /** The value of `this` when the method is called. */
   readonly controller: object;
   readonly method: OperationMethod;
   readonly settings: OperationSettings;
@@ -68,7 +67,6 @@ export interface Group {
 
 export interface Unexposed {
   readonly name: string;
-  /** `it is marked private or protected`, … */
   readonly reason: string;
   readonly method: unknown;
 }

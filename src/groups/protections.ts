@@ -17,7 +17,6 @@ export interface Protections {
   readonly guards: Guards | undefined;
 }
 
-/** One property of a controller, or one export of its module. */
 interface Member {
   /** The kind of the object that holds the member. `prototype` is a prototype of the controller. */
   readonly holderKind: 'static' | 'field' | 'prototype' | 'object' | 'export';
@@ -63,14 +62,12 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     if (problem !== undefined) throw new LoadRefusal('INVALID_GUARD', `${prefix}${String(member.key)} ${problem}`);
   }
   for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
-  /** Returns the guards of one name, nearest first. */
   const guardsOf = (guard: GuardName): unknown[] => {
     const [nearest, ...others] = members.filter(({ name }) => name === guard);
     if (isInstance && nearest?.holderKind === 'field' && others.length > 0)
       throw new LoadRefusal('INVALID_GUARD', `${guard} is a field and a method: keep one of them`);
     return nearest === undefined ? [] : [nearest.value, ...others.map(({ value }) => value)];
   };
-  /** Returns the guards that all run, the parents' first. */
   const chainOf = (guard: GuardName): unknown[] => {
     const guards = guardsOf(guard);
     if (guards.length > 1 && guards.some((method) => callsParent(method, guard)))
@@ -120,7 +117,6 @@ function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): s
   return isPlainFunction(value) ? undefined : `is a generator: ${methodCure(guard)}`;
 }
 
-/** The guards, with the parameters of each. */
 const GUARDS = { _before: 'data, params', _around: 'next, data, params', _after: 'result, params' } as const;
 type GuardName = keyof typeof GUARDS;
 

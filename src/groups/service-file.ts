@@ -15,7 +15,6 @@ import type { Task } from '../live/tasks/task.ts';
 export interface LoadedService extends ServiceDefinition {
   readonly file: string;
   readonly errorBody: ErrorBody;
-  /** The tasks of `background`; undefined without `background`. */
   readonly tasks?: ReadonlyMap<string, Task>;
 }
 
@@ -44,7 +43,6 @@ export function createService(
   }
 }
 
-/** @param path the real path of the file */
 export function refuseProperty(path: string, message: string, property: string | undefined): ContractError {
   const line = lineOfProperty(readSourceOrEmpty(path), property);
   return new ContractError(`${path}:${line}`, message, 'INVALID_SERVICE_FILE');

@@ -1,7 +1,8 @@
 // Schemas of validation libraries (zod, valibot, arktype, …). A controller declares them in `static operations`, in
 // place of types of its source. All of them have the interface of https://standardschema.dev. The library then checks
 // the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
-
+import { methodOf, splitRouteName, verbOf } from '../../base/route-name.ts';
+import { isObject } from '../../base/values.ts';
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
@@ -47,22 +48,17 @@ export interface ContractSettings {
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
-/**
- * Decides by the operation's name. `index` and `deleted` answer GET and DELETE, whose data is the query. `created`,
- * `red` and `patch` answer POST, PUT and PATCH, whose data is the body.
- */
 export function queryAsData(name: string, { body, query }: ContractSettings): QueryAsData {
   if (query === undefined || body === 'stream') return 'never';
   if (dataIsQuery(name)) return body === undefined ? 'always' : 'without a body';
-  return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH)(?: |$)/.test(name)
-    ? 'never'
-    : 'without a body';
+  const verb = splitRouteName(name)?.verb ?? methodOf(name) ?? '';
+  return body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb) ? 'never' : 'without a body';
 }
 
-/** Whether the operation's name is that of a request without a body, whose data is the query. */
-export function dataIsQuery(name: string): boolean {
-  return /^(?:index|deleted)$|^(?:GET|HEAD|DELETE)(?: |$)/.test(name);
-}
+/** Methods whose body has no defined meaning (RFC 9110, 9.3.1), so that their data is the query. */
+export const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+
+export const dataIsQuery = (name: string): boolean => METHODS_WITHOUT_BODY.has(verbOf(name));
 
 /** Whether the type of `data` in the source is not used: a library checks `data`, or `data` is a stream. */
 export function needsNoDataType(name: string, settings: ContractSettings): boolean {
@@ -112,8 +108,7 @@ export function jsonSchemaOf(
   const write = (libraryOptions?: object): Schema => {
     const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);
-    if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
-    return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
+    return isObject(jsonSchema) ? (JSON.parse(JSON.stringify(jsonSchema)) as Schema) : {};
   };
   let gap: string | undefined;
   try {

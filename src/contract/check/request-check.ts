@@ -2,7 +2,7 @@
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
-import type { QueryAsData, Validated } from './library.ts';
+import { METHODS_WITHOUT_BODY, type QueryAsData, type Validated } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
 import { flattenParts } from './unions.ts';
 
@@ -11,7 +11,6 @@ export interface RequestParts {
   data: unknown;
   query: unknown;
   path: unknown;
-  /** Undefined when no header is declared. */
   headers: unknown;
 }
 
@@ -22,7 +21,6 @@ export interface RequestSchemas {
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
   readonly headers: Schema | undefined;
-  /** Whether a field that the types do not declare is a mistake. */
   readonly isClosed: boolean;
   /** Whether the operation changes what is there, so that a field that is left out must stay as it is: no defaults. */
   readonly isPatch: boolean;
@@ -79,10 +77,6 @@ type Problems = readonly Problem[] | undefined;
 /** @returns undefined for a request without mistakes. The result is a promise when a library's schema checks a part */
 export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: string) => Problems | Promise<Problems>;
 
-/** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
-const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
-
-/** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
   const { body, query, path, hasBody, queryAsData } = schemas.librarySchemas;

@@ -48,7 +48,6 @@ export class CheckRun {
   depth = 0;
   /** When set, an undeclared field is a mistake, except for fields with these names. */
   alsoDeclared: ReadonlySet<string> | undefined;
-  /** Whether a field that is left out gets its default. */
   fillsDefaults = true;
   #steps = 0;
 

@@ -21,7 +21,6 @@ export interface SchemaWriter {
   /** Reserves a name in `defs`: `User2` when `User` is in use. */
   reserve(name: string): string;
   define(name: string, schema: Schema): void;
-  /** The schemas of the named types, to which `$ref` refers. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 

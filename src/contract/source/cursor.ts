@@ -14,7 +14,6 @@ export interface Parsers {
 export class Cursor {
   readonly tokens: readonly Token[];
   readonly partner: Tokens['partner'];
-  /** Index of the current token: the next one to read. */
   index = 0;
 
   readonly #parsers: Parsers;
@@ -88,7 +87,6 @@ export class Cursor {
     return end < this.tokens.length && (isDocBesidePrevious || (text === '}' && end > this.index)) ? end + 1 : end;
   }
 
-  /** @throws SourceError */
   fail(expected: string): never {
     const { text, at } = this.token();
     throw new SourceError(`expected ${expected} and found ${text || 'the end of the file'}`, at);

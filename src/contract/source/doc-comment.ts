@@ -1,7 +1,6 @@
 // Splits doc comments into their text and their tags, as TypeScript does. This file does not know what a tag means.
 
 export interface Tag {
-  /** The name without the at sign. */
   readonly name: string;
   /** The text up to the next tag, without the asterisks at the starts of its lines. */
   readonly text: string;

@@ -5,9 +5,10 @@ import { realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
+import { foldersAbove } from '../../base/manifest.ts';
 import type { ModuleExports } from '../part-schemas.ts';
 import type { ImportUse, Loader } from '../types/look-up.ts';
-import { findDeclarationFile } from './declaration-file.ts';
+import { findDeclarationFile, isFile, packageNameOf } from './declaration-file.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError, Unsupported } from './source-error.ts';
 import type { Module } from './syntax.ts';
@@ -27,7 +28,6 @@ export interface ImportedFiles {
 export interface SourceFiles {
   /** Parses a file. @throws UnparsableFile, or the error of the read */
   read(path: string): Module;
-  /** @throws the error of the read */
   textOf(path: string): string;
   /**
    * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
@@ -35,9 +35,7 @@ export interface SourceFiles {
    * @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and `x.js` exist
    */
   locate(importer: string, specifier: string, use: ImportUse): string | undefined;
-  /** Watches a path, even when no file exists there yet. */
   watch(path: string): void;
-  /** Finds a file as `locate` does, and parses an own file. */
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
   release(): void;
@@ -111,7 +109,8 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     const path = isRelative ? resolveRelative(importer, specifier, use) : files.resolve(importer, specifier);
     if (path === undefined && !isRelative && isInstalled(importer, specifier)) return 'package';
     const running = path === undefined ? undefined : realpathSync.native(path);
-    const isOwnType = use === 'type' && !isRelative && (running === undefined || isOwnJavaScript(running));
+    const isOwn = running === undefined || (isJavaScript(running) && !IN_NODE_MODULES.test(running));
+    const isOwnType = use === 'type' && !isRelative && isOwn;
     const declarations = isOwnType ? findDeclarationFile(importer, specifier, running, files.watch) : undefined;
     const realPath = declarations ?? running;
     if (realPath === undefined) return undefined;
@@ -126,8 +125,8 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
   function resolveRelative(importer: string, specifier: string, use: ImportUse): string | undefined {
     const namedPath = resolve(dirname(importer), specifier.replace(/[?#].*$/, ''));
     for (const path of listCandidates(namedPath)) {
-      if (isFileAt(path)) {
-        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isFileAt(namedPath))
+      if (isFile(path)) {
+        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isFile(namedPath))
           refuseTwoFiles(importer, specifier, namedPath, path);
         return path;
       }
@@ -167,21 +166,13 @@ function listCandidates(path: string): string[] {
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
-const isOwnJavaScript = (path: string): boolean => isJavaScript(path) && !IN_NODE_MODULES.test(path);
-
-/** Whether a path exists and is no folder. `ImportedFiles.textOf` refuses a pipe or a device later. */
-function isFileAt(path: string): boolean {
-  return statOf(path)?.isDirectory() === false;
-}
-
 /**
  * Whether a folder `node_modules` has the package itself. A link to a folder outside `node_modules`, as in a workspace,
  * does not count: its files are own files, so a missing one is an error.
  */
 function isInstalled(importer: string, specifier: string): boolean {
-  const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
-  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
-    const path = join(folder, 'node_modules', name);
+  for (const folder of foldersAbove(importer)) {
+    const path = join(folder, 'node_modules', packageNameOf(specifier));
     if (statOf(path) !== undefined) return IN_NODE_MODULES.test(realpathSync(path));
   }
   return false;

@@ -15,7 +15,6 @@ import { SourceError } from './source-error.ts';
 import type { Declaration, Import, Module } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
-/** @throws SourceError */
 export function parseModule(source: string): Module {
   const tokens = tokenize(source);
   const c = new Cursor(tokens, { parseType, parseValue });

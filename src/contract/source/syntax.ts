@@ -28,7 +28,6 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
-/** `Page<Order>` */
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
@@ -43,7 +42,6 @@ export interface TupleItem {
   readonly isRest: boolean;
 }
 
-/** A member of an object type, a class or an object. */
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
   /** Empty for a computed name, and for a member without a name. */
@@ -74,7 +72,6 @@ export interface Param {
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset of the token after the type. */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
@@ -101,7 +98,6 @@ export type ValueNode =
 export interface TypeParam {
   readonly name: string;
   readonly constraint: TypeNode | undefined;
-  /** `T = Fallback` */
   readonly fallback: TypeNode | undefined;
 }
 
@@ -144,6 +140,5 @@ export interface Module {
   readonly imports: ReadonlyMap<string, Import>;
   /** Key: the exported name. Value: the local name, or the import that is exported again. */
   readonly exports: ReadonlyMap<string, string | Import>;
-  /** Specifiers of `export * from '…'`. */
   readonly starExports: readonly string[];
 }

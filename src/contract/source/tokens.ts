@@ -56,7 +56,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
   ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '', '\r\n': '' },
 };
 
-/** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const tokens: Token[] = [];
   /** Indexes of the opening brackets that are not closed yet. */

@@ -19,7 +19,6 @@ const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
   [/^(?:express|fastify|koa|hono)(?:\/|$)/, 'write data: T, params: ControllerParams'],
 ];
 
-/** @param scope the scope of the file that has the name */
 export function failForPackage(
   name: string,
   { packageName, isInstalled }: PackageType,

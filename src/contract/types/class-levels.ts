@@ -36,7 +36,6 @@ export interface Levels {
   readonly hasPackageAncestor: boolean;
 }
 
-/** @param exportName `default`, or the name of the controller's class */
 export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
   const levels: Level[] = [];
   const seen = new Set<Declaration>();

@@ -30,7 +30,6 @@ import { templateShape } from './template.ts';
 import { BUILTIN_SHAPES, gatefoldType, globalType, keysOf, nodeType, propertyOf } from './utility-types.ts';
 
 export interface Evaluator {
-  /** @throws Unsupported (source/source-error.ts) */
   evaluate(node: TypeNode, scope: Scope): Shape;
   /**
    * Adds type parameters to those of a scope. The shape of each one is its argument, else its default, else its

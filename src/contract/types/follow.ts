@@ -31,7 +31,6 @@ export interface FollowedFunction {
   readonly isOverloaded: boolean;
 }
 
-/** @param name a name in the scope's file, with dots or without */
 export function followName(name: string, scope: Scope): Followed {
   const [head] = name.split('.') as [string];
   // A global name, such as the `Map` of `extends Map`, comes from JavaScript itself and has no source.

@@ -8,7 +8,6 @@ import { type Fail, failingShape, type SchemaReference, type Shape } from './sha
 
 interface Library {
   readonly packages: RegExp;
-  /** See SchemaReference. */
   readonly vendor: string;
   /** The last part of the name of a type that the operation gets: `infer` in `z.infer`. */
   readonly outputs: RegExp;
@@ -46,7 +45,6 @@ const INFERRING_FIELDS: Readonly<Record<string, string | undefined>> = Object.as
   static: 'json',
 });
 
-/** @returns undefined for a type of a package that is not inferred from a schema */
 export function inferredType(
   node: NameNode,
   { packageName, exportedName }: { readonly packageName: string; readonly exportedName: string },

@@ -33,11 +33,8 @@ export interface Scope {
 /** The meaning of a type's name; undefined when no own file declares or exports the name. */
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
-  /** A name that is imported from `gatefold`. */
   | { readonly gatefoldName: string }
-  /** The value of one member of an enum: `Status.Open`. */
   | { readonly enumValue: string | number }
-  /** A relative specifier that leads to no file. */
   | { readonly missingFile: string }
   /** A name that is imported from a package, whose types are not read. `exportedName` is its name there. */
   | { readonly packageName: string; readonly exportedName: string; readonly isInstalled: boolean }
@@ -153,7 +150,6 @@ export function shapeAt(shape: Shape | undefined, keys: readonly string[]): Shap
   }, shape);
 }
 
-/** Returns the union of an enum's values, or undefined when one of them is not a literal. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
   return values && unite(Array.from(values.values(), (value): Shape => ({ kind: 'const', value })));

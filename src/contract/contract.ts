@@ -30,13 +30,7 @@ type NumberKeyword =
 export interface ResultContract {
   /** The status: 201 for `Reply<201, …>`, and 200 for any result that is no `Reply`. */
   readonly status: number;
-  /**
-   * The form of the body:
-   * - `json`: a JSON value
-   * - `bytes`: a stream, a blob or a web response
-   * - `events`: server-sent events
-   * - `none`: the answer has no body
-   */
+  /** `bytes`: a stream, a blob or a web response. `events`: server-sent events. */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
   /** The schema of a `json` body as the client gets it: 7 as `{ "data": 7 }`. Without a schema, any body is allowed. */
   readonly schema?: Schema | undefined;
@@ -63,11 +57,9 @@ export interface OperationContract {
   readonly data?: Schema | undefined;
   /** Whether `data` may be left out of a request, as with `data?: T`. The operation then receives undefined. */
   readonly dataIsOptional: boolean;
-  /** The object schema of `params.query`; undefined when the query is not checked. */
+  /** The object schemas of parts of `params`, with the names of headers in lower case; undefined without a check. */
   readonly query?: Schema | undefined;
-  /** The object schema of `params.path`; undefined when the path is not checked. */
   readonly path?: Schema | undefined;
-  /** The object schema of `params.headers`, with names in lower case; undefined when no header is declared. */
   readonly headers?: Schema | undefined;
   /** Whether the type of `params.user` requires a user; undefined when the type says nothing about a user. */
   readonly user?: 'required' | 'optional' | undefined;

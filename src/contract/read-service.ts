@@ -23,10 +23,8 @@ export function readErrorBody(path: string, files: SourceFiles): ErrorBody {
     const scope = { path, module: files.read(path), load: files.load, typeParams: NO_TYPE_PARAMS };
     const [level] = findLevels('default', scope, evaluator).levels;
     const formatter = level && findMember(level, 'formatError')?.method;
-    if (formatter === undefined) return UNKNOWN_BODY;
-    const { result } = formatter.node;
-    if (result === undefined) return UNKNOWN_BODY;
-    const shape = evaluator.evaluate(result, formatter.scope);
+    if (formatter?.node.result === undefined) return UNKNOWN_BODY;
+    const shape = evaluator.evaluate(formatter.node.result, formatter.scope);
     if (resolve(shape).kind === 'any') return UNKNOWN_BODY;
     const writer = createSchemaWriter();
     const schema = writer.write(shape);

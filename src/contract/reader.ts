@@ -58,10 +58,10 @@ export function createReader(
   const made = createMadeTypes(folder, madeTypes, files);
   return {
     openController(controller) {
-      const { isHidden, readContract } = readGroup(controller, files, importedFiles, made.find);
+      const group = readGroup(controller, files, importedFiles, made.find);
       return {
-        isHidden,
-        readContract: (operations) => addChecks(readContract(operations), operations, controller.path),
+        ...group,
+        readContract: (operations) => addChecks(group.readContract(operations), operations, controller.path),
       };
     },
     readErrorBody: (path) => readErrorBody(path, files),

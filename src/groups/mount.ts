@@ -33,13 +33,11 @@ const ROUTES = [
   },
 ] as const;
 export const A_HANDLER = 'a handler of its own';
-const GUARDS = /^_?(?:before|around|after)$/;
+const PROTECTIONS = /^(?:operations|_?(?:before|around|after))$/;
 
 /**
  * @param at the file of the group
- * @param moduleExports the exports of the file, none of which may look like a protection, which would have no effect
- * @returns undefined when `exported` is no mount
- * @throws Error with a message of one line
+ * @param moduleExports none of them may look like a protection, which would have no effect
  */
 export function createMountGroup(
   name: string,
@@ -48,9 +46,7 @@ export function createMountGroup(
   moduleExports: Readonly<Record<string, unknown>> = {},
 ): Group | undefined {
   if (!isMount(exported)) return undefined;
-  const stray = Object.keys(moduleExports).find(
-    (key) => isMountSetting(key) || key === 'operations' || GUARDS.test(key),
-  );
+  const stray = Object.keys(moduleExports).find((key) => isMountSetting(key) || PROTECTIONS.test(key));
   if (stray !== undefined)
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
   const { kind, handler } = exported;

@@ -29,11 +29,7 @@ interface Member {
   readonly value: unknown;
 }
 
-/**
- * @param operations the names of the group's operations
- * @throws Error with a message of one line that names the wrong form and its cure, or the error that a static accessor
- *   throws
- */
+/** @throws LoadRefusal that names a wrong form and its cure, or the error that a static accessor throws */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
   const classes = classesOf(exported);
@@ -169,23 +165,25 @@ function checkPrivateNames(text: string, cure: string): void {
   )) {
     if (text.match(new RegExp(`#${name}\\b`, 'g'))?.length !== 1) continue;
     const guard = guardMeantBy(name);
-    throw new LoadRefusal(
-      'INVALID_GUARD',
-      `#${name} is used nowhere: ${guard === undefined ? cure : methodCure(guard)}`,
-    );
+    const itsCure = guard === undefined ? cure : methodCure(guard);
+    throw new LoadRefusal('INVALID_GUARD', `#${name} is used nowhere: ${itsCure}`);
   }
 }
 
-/**
- * Returns the class of an instance and its parent classes, nearest first; for an object, the classes of its prototypes.
- */
+/** Returns the class whose prototype is `holder`. */
+export function classOf(holder: object): { readonly name: string } | undefined {
+  const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
+  return typeof declaringClass === 'function' ? declaringClass : undefined;
+}
+
+/** Returns the class of an instance, or those of an object's prototypes, and the parent classes, nearest first. */
 function classesOf({ levels, isInstance }: Exported): object[] {
   const classes = new Set<object>();
   for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
-    const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
     // `Object.setPrototypeOf` can give a parent to the prototypes alone, or to the classes alone. So both are followed.
+    let ancestor: unknown = classOf(holder);
     for (
-      let ancestor = declaringClass;
+      ;
       typeof ancestor === 'function' && ancestor !== Function.prototype;
       ancestor = Object.getPrototypeOf(ancestor)
     )

@@ -18,10 +18,7 @@ export interface LoadedService extends ServiceDefinition {
   readonly tasks?: ReadonlyMap<string, Task>;
 }
 
-/**
- * @param path the real path of the file
- * @throws ContractError for a wrong property, with the line of this property
- */
+/** @param path the real path of the file. @throws ContractError with the line of a wrong property */
 export function createService(
   path: string,
   module: Readonly<Record<string, unknown>>,
@@ -33,10 +30,8 @@ export function createService(
     // An `export const access` was probably meant as the property `access` of the default export. Without an error, the
     // service would serve without this protection.
     const strayName = Object.keys(exported).find(isServiceProperty);
-    if (strayName !== undefined) {
-      const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
-      throw new DefinitionError(message, strayName);
-    }
+    const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
+    if (strayName !== undefined) throw new DefinitionError(message, strayName);
     return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
     throw error instanceof DefinitionError ? refuseProperty(path, error.message, error.property) : error;

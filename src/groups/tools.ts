@@ -23,10 +23,7 @@ function toolNameOf(group: string, { name, verb, settings: { tool = false } }: O
   return typeof tool === 'string' ? tool : `${idOfGroup(urlNameOf(group))}_${operationIdOf(name)}`;
 }
 
-/**
- * @param owners the group name by tool name, for the groups that serve already
- * @throws ContractError when two tools have one name, or when an operation cannot be a tool
- */
+/** @param owners the group name by tool name, for the groups that serve already. @throws ContractError */
 export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {
   const toolsSoFar = new Map<string, string>();
   for (const operation of group.operations.values()) {

@@ -63,13 +63,7 @@ export function createCompilers(defs: Readonly<Record<string, Schema>>): Compile
   return { values, texts: createCompiler(defs, true, values) };
 }
 
-/**
- * Where `data` comes from:
- * - `body`: a JSON body
- * - `form`: a body whose values are texts
- * - `query`: the query
- * - `nothing`: no body was sent, and `data` is `{}`
- */
+/** Where `data` comes from. The values of a `form` are texts. `nothing`: no body was sent, and `data` is `{}`. */
 export type DataSource = 'body' | 'form' | 'query' | 'nothing';
 
 type Problems = readonly Problem[] | undefined;

@@ -80,10 +80,7 @@ export function follow(root: Schema, pointer: string): Schema | boolean | undefi
   let target: unknown = root;
   for (const step of pointer.split('/').slice(1)) {
     const key = unescapeStep(step);
-    target =
-      typeof target === 'object' && target !== null && Object.hasOwn(target, key)
-        ? (target as Record<string, unknown>)[key]
-        : undefined;
+    target = typeof target === 'object' && Object.hasOwn(Object(target), key) ? Object(target)[key] : undefined;
   }
   return isObject(target) || typeof target === 'boolean' ? target : undefined;
 }

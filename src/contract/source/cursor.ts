@@ -137,6 +137,13 @@ export class Cursor {
     this.index = partner >= 0 ? partner + 1 : this.index + 1;
   }
 
+  /** Steps over a pattern such as `{ a, b: [c] }`. Returns the tokens of its names, also of the key `b`. */
+  skipPattern(): Token[] {
+    const from = this.index;
+    this.skipGroup();
+    return this.tokens.slice(from, this.index).filter(({ kind }) => kind === Kind.name);
+  }
+
   /** Stops at the next token with this text outside of brackets, or at the end of the file. */
   skipTo(text: string): void {
     while (!this.is(text) && !this.isAtEnd) this.skipGroup();

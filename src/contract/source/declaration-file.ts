@@ -9,12 +9,7 @@ import { type Fields, isObject, parseObject } from '../../base/values.ts';
 
 const CONDITIONS: ReadonlySet<string> = new Set(['types', 'import', 'node', 'module-sync', 'default']);
 
-/**
- * @param specifier a name of a package, or a name that begins with `#`
- * @param runningFile the file that Node runs; undefined when Node finds none
- * @param watch called with each package.json that decides
- * @returns undefined when there is no file of declarations
- */
+/** @param runningFile the file that Node runs. @param watch called with each package.json that decides */
 export function findDeclarationFile(
   importer: string,
   specifier: string,

@@ -64,9 +64,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
   /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
   let cachedCharacters = 0;
-  /**
-   * Own files by importer, specifier and use. After a change, the files are read in another process or by a new reader.
-   */
+  /** By importer, specifier and use. After a change, the files are read in another process or by a new reader. */
   const locations = new Map<string, string>();
 
   function textOf(path: string): string {

@@ -31,12 +31,7 @@ import { BUILTIN_SHAPES, gatefoldType, globalType, keysOf, nodeType, propertyOf 
 
 export interface Evaluator {
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /**
-   * Adds type parameters to those of a scope. The shape of each one is its argument, else its default, else its
-   * constraint, else `any`.
-   *
-   * @param scope the scope of the declaration that has the type parameters
-   */
+  /** Adds type parameters to those of a scope: each with its argument, its default, its constraint or `any`. */
   bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape>;
 }
 

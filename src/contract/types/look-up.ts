@@ -9,11 +9,7 @@ import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 /** The purpose for which an import is followed. A value (a class, an object, a function or a constant) also runs. */
 export type ImportUse = 'type' | 'value';
 
-/**
- * Returns `package` for a package or a module of Node, and undefined when no file is found.
- *
- * @throws Unsupported when the file that runs may be another one than the file that is read
- */
+/** @throws Unsupported when the file that runs may be another one than the file that is read */
 export type Loader = (
   importer: string,
   specifier: string,

@@ -18,8 +18,9 @@ import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, isJavaScript, type SourceFiles, UnparsableFile } from './source/files.ts';
 import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
-import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } from './types/class-levels.ts';
+import { findLevels, hasUnreadName, type Level } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
+import { type FoundMember, findMember } from './types/follow.ts';
 import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
 export interface LoadedController {

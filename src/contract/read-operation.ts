@@ -1,6 +1,7 @@
 // Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
 // is unchecked by mistake.
-import { type ContractSettings, needsNoDataType } from './check/library.ts';
+import type { OperationSettings } from '../api/controller/operations.ts';
+import { needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import type { PartSchema } from './part-schemas.ts';
@@ -36,7 +37,7 @@ export interface RunTimeOperation {
   /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
   readonly pathNames: readonly string[] | undefined;
   /** The operation's entry in `static operations` of the controller. It can replace types of the source. */
-  readonly settings: ContractSettings;
+  readonly settings: OperationSettings;
 }
 
 export interface OperationTools {
@@ -234,7 +235,7 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
  */
 function readParams(
   shape: Shape,
-  settings: ContractSettings,
+  settings: OperationSettings,
   fail: Fail,
   tools: OperationTools,
 ): Pick<OperationContract, 'path' | 'query' | 'headers' | 'user'> & { schemas: ReadOperation['inferred'] } {

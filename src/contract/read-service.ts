@@ -4,8 +4,9 @@ import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
-import { findLevels, findMember } from './types/class-levels.ts';
+import { findLevels } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
+import { findMember } from './types/follow.ts';
 import { NO_TYPE_PARAMS } from './types/look-up.ts';
 import { resolve } from './types/shape.ts';
 

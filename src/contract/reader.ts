@@ -2,17 +2,7 @@
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
 import { join } from 'node:path';
-import { verbOf } from '../base/route-name.ts';
-import { needsNoDataType, validate } from './check/library.ts';
-import {
-  type Compilers,
-  createCompilers,
-  createRequestCheck,
-  type RequestCheck,
-  type RequestSchemas,
-  type Validate,
-  validateTexts,
-} from './check/request-check.ts';
+import { type Compilers, createCompilers, createRequestCheck, type RequestCheck } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
 import { createResultFilter, type ResultFilter } from './check/result-filter.ts';
@@ -20,7 +10,7 @@ import { flattenParts } from './check/unions.ts';
 import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
-import type { PartSchema, PartSchemas } from './part-schemas.ts';
+import type { PartSchemas } from './part-schemas.ts';
 import { type GroupReader, type LoadedController, type ReadContract, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
@@ -90,10 +80,7 @@ function addChecks(
       throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
     }
     try {
-      const needsDataType = !needsNoDataType(name, settings) || (schemas.body !== undefined && 'json' in schemas.body);
-      const check = createRequestCheck(
-        requestSchemasOf(contractOf(name), { name, settings }, schemas, needsDataType, compilers),
-      );
+      const check = createRequestCheck(contractOf(name), settings, schemas, compilers);
       if (check !== undefined) requestChecks.set(name, check);
     } catch (error) {
       throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
@@ -118,44 +105,4 @@ function whyOpen(
     [type].flat().includes('object') && !(properties || additionalProperties || patternProperties);
   const parts = flattenParts(data === undefined ? [] : [data], values).map(values.resolve);
   return parts.some(isOpen) ? 'the type of data takes any field: declare its fields' : undefined;
-}
-
-/** A closed operation that declares no query takes none. */
-const NO_FIELDS: Schema = { type: 'object', properties: {} };
-
-/**
- * A Standard Schema replaces the type in the source, and its library does the check. The JSON Schema in the contract is
- * then only for the document. A JSON Schema of the author is checked like a type, except for a query that is also the
- * data.
- */
-function requestSchemasOf(
-  { data, dataIsOptional, query, path, headers }: OperationContract,
-  { name, settings }: Pick<RunTimeOperation, 'name' | 'settings'>,
-  schemas: PartSchemas,
-  needsDataType: boolean,
-  compilers: Compilers,
-): RequestSchemas {
-  const { queryAsData } = schemas;
-  const isClosed = settings.closed === true;
-  const standardOf = (schema: PartSchema | undefined): Validate | undefined =>
-    schema === undefined || 'json' in schema ? undefined : (value, part) => validate(schema.standard, value, part);
-  const isJsonData = schemas.query !== undefined && 'json' in schemas.query && queryAsData !== 'never';
-  const librarySchemas = {
-    body: standardOf(schemas.body),
-    query: isJsonData ? validateTexts(query as Schema, compilers, isClosed) : standardOf(schemas.query),
-    path: standardOf(schemas.path),
-    hasBody: schemas.body !== undefined,
-    queryAsData,
-  };
-  return {
-    data: needsDataType && librarySchemas.body === undefined ? data : undefined,
-    dataIsOptional,
-    query: librarySchemas.query === undefined ? (query ?? (isClosed ? NO_FIELDS : undefined)) : undefined,
-    path: librarySchemas.path === undefined ? path : undefined,
-    headers,
-    isClosed,
-    isPatch: verbOf(name) === 'PATCH',
-    compilers,
-    librarySchemas,
-  };
 }

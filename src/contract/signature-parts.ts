@@ -1,5 +1,6 @@
 // Parts of a signature beside its types: schemas from which annotations are inferred, and the advice of an error.
-import { type ContractSettings, dataIsQuery } from './check/library.ts';
+import type { OperationSettings } from '../api/controller/operations.ts';
+import { dataIsQuery } from './check/library.ts';
 import type { OperationContract } from './contract.ts';
 import type { PartName, PartSchema } from './part-schemas.ts';
 import type { OperationTools, RunTimeOperation } from './read-operation.ts';
@@ -26,7 +27,7 @@ export function readInferred(shape: Shape, { readSchema }: OperationTools): Part
  */
 export function withInferredResult(
   contract: OperationContract,
-  settings: ContractSettings,
+  settings: OperationSettings,
   type: TypeNode | undefined,
   scope: Scope,
   tools: OperationTools,

@@ -25,17 +25,9 @@ export interface ImportedFiles {
   exportsOf(path: string): ModuleExports | undefined;
 }
 
-export interface SourceFiles {
+export interface SourceFiles extends Pick<ImportedFiles, 'textOf' | 'watch'> {
   /** Parses a file. @throws UnparsableFile, or the error of the read */
   read(path: string): Module;
-  textOf(path: string): string;
-  /**
-   * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
-   *   Gatefold; undefined when no source file is found, also for `./data.json`
-   * @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and `x.js` exist
-   */
-  locate(importer: string, specifier: string, use: ImportUse): string | undefined;
-  watch(path: string): void;
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
   release(): void;
@@ -92,16 +84,11 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     cache.delete(path);
   }
 
-  const locate: SourceFiles['locate'] = (importer, specifier, use) => {
-    const key = `${importer}\n${specifier}\n${use}`;
-    const cached = locations.get(key);
-    if (cached !== undefined) return cached;
-    const location = locateUncached(importer, specifier, use);
-    if (location !== undefined && location !== 'package') locations.set(key, location);
-    return location;
-  };
-
-  function locateUncached(importer: string, specifier: string, use: ImportUse): string | undefined {
+  /**
+   * @returns `package` also for a module of Node or Gatefold; undefined when no source file is found, also for
+   *   `./data.json`
+   */
+  function locate(importer: string, specifier: string, use: ImportUse): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
     const path = isRelative ? resolveRelative(importer, specifier, use) : files.resolve(importer, specifier);
@@ -116,8 +103,11 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
   }
 
   const load: Loader = (importer, specifier, use) => {
-    const path = locate(importer, specifier, use);
-    return path === undefined || path === 'package' ? path : { path, module: read(path) };
+    const key = `${importer}\n${specifier}\n${use}`;
+    const path = locations.get(key) ?? locate(importer, specifier, use);
+    if (path === undefined || path === 'package') return path;
+    locations.set(key, path);
+    return { path, module: read(path) };
   };
 
   function resolveRelative(importer: string, specifier: string, use: ImportUse): string | undefined {
@@ -151,7 +141,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     cachedCharacters = 0;
   }
 
-  return { read, textOf, locate, watch: files.watch, load, release };
+  return { read, textOf, watch: files.watch, load, release };
 }
 
 /**

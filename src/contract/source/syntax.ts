@@ -9,7 +9,8 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'tuple'; readonly items: readonly TupleItem[] }
   | { readonly kind: 'union' | 'intersection'; readonly parts: readonly TypeNode[] }
   | { readonly kind: 'object'; readonly members: readonly Member[] }
-  | NameNode
+  /** `Page<Order>`. The name is `Order`, `Enum.Member` or `imported.Order`. */
+  | { readonly kind: 'name'; readonly name: string; readonly args: readonly TypeNode[] }
   | { readonly kind: 'keyof' | 'readonly'; readonly operand: TypeNode }
   | { readonly kind: 'indexed'; readonly object: TypeNode; readonly key: TypeNode }
   | { readonly kind: 'typeof'; readonly name: string }
@@ -28,13 +29,7 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
-export interface NameNode {
-  readonly kind: 'name';
-  readonly at: number;
-  /** `Order`, `Enum.Member` or `imported.Order` */
-  readonly name: string;
-  readonly args: readonly TypeNode[];
-}
+export type NameNode = Extract<TypeNode, { kind: 'name' }>;
 
 export interface TupleItem {
   readonly type: TypeNode;

@@ -9,7 +9,10 @@ import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 /** The purpose for which an import is followed. A value (a class, an object, a function or a constant) also runs. */
 export type ImportUse = 'type' | 'value';
 
-/** @throws Unsupported when the file that runs may be another one than the file that is read */
+/**
+ * Finds and parses an own file. @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and
+ * `x.js` exist: then the file that runs may be another one than the file that is read
+ */
 export type Loader = (
   importer: string,
   specifier: string,

@@ -92,7 +92,7 @@ function findNextTag(body: string, from: number, isInTag: boolean): number {
   return -1;
 }
 
-/** Returns the offset after a type in braces, or `from` without such a type. An at sign inside the type begins no tag. */
+/** Returns the offset after a type in braces, or `from` without one. An at sign inside the type begins no tag. */
 function skipType(body: string, from: number, tag: RegExpExecArray | null): number {
   if (tag === null) return from;
   const afterName = from + (tag[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;

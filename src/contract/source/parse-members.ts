@@ -76,7 +76,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   return { ...nameAndShared, kind: 'property', isOptional, ...typed, ...decorated };
 }
 
-type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'isOptional' | 'params' | 'type' | 'hasBody'>;
+type SharedFields = Omit<Member, 'kind' | 'name'>;
 
 function parseIndexSignature(c: Cursor, shared: SharedFields, from: number, docIndex: number): Member {
   c.index += 3;

@@ -80,7 +80,7 @@ export function tokenize(source: string): Tokens {
   };
   const opensTemplate = (text: string) => text.endsWith('${');
 
-  /** Reads a piece of a template, up to the next `${` or the end of the template. Returns the offset after the piece. */
+  /** Reads a piece of a template, up to the next `${` or the end of the template. Returns the offset after it. */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
       const isEnd = source[i] === '`';

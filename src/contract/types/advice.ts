@@ -25,8 +25,7 @@ export function failForPackage(
   scope: Scope,
   fail: Fail,
 ): never {
-  const isMissing = !isInstalled && packageName.startsWith('#');
-  if (isMissing)
+  if (!isInstalled && packageName.startsWith('#'))
     fail(`${name} comes from ${packageName}, which the imports of package.json do not have`, 'write it there');
   if (!isInstalled && isTsconfigPath(scope.path, packageName))
     fail(

@@ -10,8 +10,8 @@ import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 export type ImportUse = 'type' | 'value';
 
 /**
- * Finds and parses an own file. @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and
- * `x.js` exist: then the file that runs may be another one than the file that is read
+ * Finds and parses an own file. @throws Unsupported when the file of a value may be another one at run time than the
+ * one that is read: for `./x.js`, when both `x.ts` and `x.js` exist
  */
 export type Loader = (
   importer: string,

@@ -34,6 +34,7 @@ export default class XController {
   }
   all(data: unknown, { headers }: ControllerParams) { return { host: typeof headers.host, x: headers['x-a'] ?? null }; }
   required(data: unknown, { headers }: ControllerParams<{ headers: { 'x-a': Int } }>) { return headers; }
+  none(data: unknown, { headers }: ControllerParams<{ headers: {} }>) { return { headers }; }
   closed(data: Filter) { return data; }
   tagged(data: Tagged) { return data; }
   open(data: Record<string, string>) { return data; }
@@ -114,6 +115,8 @@ describe('a declared header', () => {
   test('is required', async () =>
     assert.deepEqual(await ask('/required', { method: 'POST' }), ['header /x-a required']));
 
+  test('is none where the type has no name', async () =>
+    assert.deepEqual(await ask('/none', { method: 'POST', headers: { 'X-A': '7' } }), { headers: {} }));
   test('leaves all headers to operations that declare none', async () =>
     assert.deepEqual(await ask('/all', { method: 'POST', headers: { 'X-A': '7' } }), { host: 'string', x: '7' }));
 });

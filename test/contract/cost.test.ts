@@ -12,6 +12,7 @@ import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 const CONTRACT = { name: 'created', isDeprecated: false, dataIsOptional: false, results: [] };
 const LIMIT_MS = 5000;
 const TOO_MANY = 'takes too many steps to be checked';
+const BOUNDED = '/** @pattern ^a{0,299}a*$ */\ntype T = string;';
 const EMAIL = '/** @pattern ^[^@]+@[^@]+\\.[^@]+$ */\ntype T = string;';
 
 function checkOf(source: string): (data: unknown) => string | undefined {
@@ -152,6 +153,9 @@ describe('the check has a bound for', () => {
       () => '@'.repeat(547),
       'is too long for its pattern',
     ],
+    // Each match may take 1,000 times 300 steps, and 1,001 times 300.
+    ['a text with as many steps as are allowed', BOUNDED, () => 'a'.repeat(999), undefined],
+    ['a text with more steps', BOUNDED, () => 'a'.repeat(1000), 'is too long for its pattern'],
     ['the pattern of the documentation and 546 characters', EMAIL, () => `a@${'.'.repeat(544)}`, undefined],
     [
       '99 texts for a pattern with two repetitions',

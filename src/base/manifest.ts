@@ -7,8 +7,14 @@ export interface Manifest {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** Lists the folders that contain a path, the nearest first. */
+export function* foldersAbove(path: string): Generator<string> {
+  for (let folder = dirname(path), below = path; folder !== below; below = folder, folder = dirname(folder))
+    yield folder;
+}
+
 export function nearestManifest(start: string): Manifest | undefined {
-  for (let folder = start, previous = ''; folder !== previous; previous = folder, folder = dirname(folder)) {
+  for (const folder of foldersAbove(join(start, 'package.json'))) {
     const path = join(folder, 'package.json');
     try {
       return { path, fields: Object(JSON.parse(readFileSync(path, 'utf8'))) };

@@ -8,7 +8,6 @@ export class ContractError extends LoadRefusal {
   readonly at: string;
   /** The column, counted from 1; undefined when the column is unknown. */
   readonly column: number | undefined;
-  /** The type that TypeScript can write out. */
   readonly wanted: WantedType | undefined;
   /** @param place `/path/UserController.ts:12:5`, without the column, or without line and column */
   constructor(place: string, message: string, code: LoadErrorCode = 'UNREAD_TYPE', wanted?: WantedType) {

@@ -30,13 +30,7 @@ type NumberKeyword =
 export interface ResultContract {
   /** The status: 201 for `Reply<201, …>`, and 200 for any result that is no `Reply`. */
   readonly status: number;
-  /**
-   * The form of the body:
-   * - `json`: a JSON value
-   * - `bytes`: a stream, a blob or a web response
-   * - `events`: server-sent events
-   * - `none`: the answer has no body
-   */
+  /** `bytes`: a stream, a blob or a web response. `events`: server-sent events. */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
   /** The schema of a `json` body as the client gets it: 7 as `{ "data": 7 }`. Without a schema, any body is allowed. */
   readonly schema?: Schema | undefined;
@@ -57,18 +51,15 @@ export interface OperationContract {
   readonly name: string;
   /** The first sentence or paragraph of the doc comment. */
   readonly summary?: string | undefined;
-  /** The remaining text of the doc comment, without its tags. */
   readonly description?: string | undefined;
   readonly isDeprecated: boolean;
   /** The schema of `data`: the body, or the query when the request has no body; undefined for unchecked data. */
   readonly data?: Schema | undefined;
   /** Whether `data` may be left out of a request, as with `data?: T`. The operation then receives undefined. */
   readonly dataIsOptional: boolean;
-  /** The object schema of `params.query`; undefined when the query is not checked. */
+  /** The object schemas of parts of `params`, with the names of headers in lower case; undefined without a check. */
   readonly query?: Schema | undefined;
-  /** The object schema of `params.path`; undefined when the path is not checked. */
   readonly path?: Schema | undefined;
-  /** The object schema of `params.headers`, with names in lower case; undefined when no header is declared. */
   readonly headers?: Schema | undefined;
   /** Whether the type of `params.user` requires a user; undefined when the type says nothing about a user. */
   readonly user?: 'required' | 'optional' | undefined;
@@ -80,6 +71,8 @@ export interface OperationContract {
   readonly undocumentedReason?: string | undefined;
   /** Where the document allows any value, because the schema of a library cannot be written; undefined for no place. */
   readonly schemaGaps?: string | undefined;
+  /** Whether the check of its requests calls the schema of a library, which is code of the author. */
+  readonly runsAuthorsCode?: true;
   /** The place of the declaration: `/path/UserController.ts:12:5`; undefined when it is not found in the source. */
   readonly at?: string | undefined;
 }
@@ -94,43 +87,14 @@ export interface GroupContract {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-export interface OperationFacts extends Pick<OperationContract, 'user' | 'uncheckedReason'> {
-  readonly isFound: boolean;
-  readonly hasDataSchema: boolean;
-  readonly hasQuerySchema: boolean;
-  /** The names of the fields in the schema of `params.path`; undefined when the path is not checked. */
-  readonly pathNames?: readonly string[] | undefined;
-  /** The names of the declared headers; undefined when no header is declared. */
-  readonly headerNames?: readonly string[] | undefined;
-  /** Whether each kind of answer is a stream of events. */
-  readonly hasOnlyEvents: boolean;
-  /** Whether the check of its requests calls the schema of a library, which is code of the author. */
-  readonly runsAuthorsCode?: boolean;
-}
-
 /** The `uncheckedReason` of `find(data: unknown)`. */
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
-
-export function factsOf(contract: OperationContract): OperationFacts {
-  const { at, data, query, path, headers, user, uncheckedReason, results } = contract;
-  return {
-    user,
-    uncheckedReason,
-    isFound: at !== undefined,
-    hasDataSchema: data !== undefined,
-    hasQuerySchema: query !== undefined,
-    pathNames: path && Object.keys(path.properties ?? {}),
-    headerNames: headers && Object.keys(headers.properties ?? {}),
-    hasOnlyEvents: results.every(({ body }) => body === 'events'),
-  };
-}
 
 /** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path' | 'header';
   /** A JSON pointer (RFC 6901) into the part that `in` names; empty for the whole part. */
   readonly pointer: string;
-  /** The mistake in words, such as `must be a number` or `is missing`. */
   readonly message: string;
   /** The keyword of JSON Schema that the value breaks, such as `minLength`. */
   readonly code: string;

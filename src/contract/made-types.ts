@@ -1,11 +1,11 @@
 // Types that TypeScript has written out for types that this reader refuses. `gatefold contracts` writes the file, which
 // says from what each type was made. A type whose sources have changed is refused.
 import { type Dirent, readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
+import { hash } from '../base/builtins.ts';
 import { statOf } from '../base/fingerprint.ts';
 import { readSourceOrEmpty } from '../base/source-file.ts';
-import { isObject } from '../base/values.ts';
+import { isObject, parseObject } from '../base/values.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { ASK, CircularType, Unsupported, type WantedType } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
@@ -30,14 +30,9 @@ export interface MadeIndex {
  */
 export type Source = readonly [kind: 'file' | 'config' | 'package', name: string, print: string];
 
-/** Loads `node:crypto` for the first made type, because a start without one does not need it. */
 export function digestOf(text: string): string {
-  const { createHash } = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto');
   // TypeScript hands over a text without its byte order mark.
-  return createHash('sha256')
-    .update(text.replace(/^\ufeff/, ''))
-    .digest('base64url')
-    .slice(0, 22);
+  return hash('sha256', text.replace(/^\ufeff/, ''), 'base64url').slice(0, 22);
 }
 
 export const indexDigestOf = (text: string, { entries, sources }: Pick<MadeIndex, 'entries' | 'sources'>): string =>
@@ -81,14 +76,12 @@ export function findPackage(folder: string, name: string): Installed | undefined
   return undefined;
 }
 
-/** Finds the tsconfig.json that is nearest to a folder. */
 export function findConfig(folder: string): string | undefined {
   const path = join(folder, 'tsconfig.json');
   if (statOf(path)?.isFile() === true) return path;
   return dirname(folder) === folder ? undefined : findConfig(dirname(folder));
 }
 
-/** Lists own files below a folder that declare something for all files. */
 export function listGlobalFiles(folder: string): string[] {
   return entriesOf(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
@@ -126,7 +119,6 @@ export interface MadeTypes {
 /** Types that take a part of another type, which alone may be none that JSON has. The whole is wanted then. */
 const TAKES_A_PART = /^(?:Pick|Omit|Parameters|ReturnType|ConstructorParameters|InstanceType|Awaited|Exclude|Extract)$/;
 
-/** @param folder the folder of controllers. @param path of the file with the made types */
 export function createMadeTypes(folder: string, path: string, files: SourceFiles): MadeTypes {
   let index: MadeIndex | undefined | null = null;
   let newFile: string | undefined;
@@ -142,7 +134,8 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
       return undefined;
     }
     const start = source.lastIndexOf('/*gatefold ');
-    const { digest, entries, sources } = parseIndex(source.slice(start + 11)) ?? {};
+    const index = parseObject(source.slice(start + 11).replace(/\*\/\s*$/, ''));
+    const { digest, entries, sources } = (index ?? {}) as Partial<MadeIndex>;
     const isIntact = start >= 0 && digest && entries && sources;
     if (isIntact && digest === indexDigestOf(source.slice(0, start), { entries, sources }))
       return { digest, entries, sources };
@@ -177,11 +170,6 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
       .find((name) => !known.has(name));
   }
 
-  function release(): void {
-    index = null;
-    changes.clear();
-  }
-
   const find: FindMade = (error, node, scope) => {
     if (!(error instanceof Unsupported) || error instanceof CircularType || error.cure?.endsWith(ASK) !== true)
       throw error;
@@ -208,13 +196,11 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     if (error.wanted === undefined || takesPart) error.wanted = { path: scope.path, at: node.at, kind: node.kind };
     throw error;
   };
-  return { find, release };
-}
-
-function parseIndex(text: string): Partial<MadeIndex> | undefined {
-  try {
-    return JSON.parse(text.replace(/\*\/\s*$/, '')) as Partial<MadeIndex>;
-  } catch {
-    return undefined;
-  }
+  return {
+    find,
+    release() {
+      index = null;
+      changes.clear();
+    },
+  };
 }

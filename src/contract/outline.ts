@@ -9,10 +9,8 @@ export interface ContractOutline {
   readonly undocumented?: string | undefined;
 }
 
-/** Maximum number of fields of one object that an outline names. */
 const MAX_FIELDS = 12;
 
-/** @returns undefined for an operation without checked parts and without reasons */
 export function outlineOf(
   { data, query, path, headers, uncheckedReason, undocumentedReason, schemaGaps }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
@@ -25,11 +23,14 @@ export function outlineOf(
   return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented };
 }
 
-function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): string {
+function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>, depth = 0): string {
   const target = resolveReference(schema, defs);
   if (target.type === 'object') return outlineObject(target);
+  // In `type Nested = Nested[]`, a list has lists without end.
   if (target.type === 'array')
-    return typeof target.items === 'object' ? `list of ${outlineSchema(target.items, defs)}` : 'list';
+    return typeof target.items === 'object' && depth < 2
+      ? `list of ${outlineSchema(target.items, defs, depth + 1)}`
+      : 'list';
   if (target.enum !== undefined || 'const' in target) return 'one of its literals';
   if (target.anyOf !== undefined) return `one of ${target.anyOf.length} types`;
   if (target.contentMediaType !== undefined) return 'file';

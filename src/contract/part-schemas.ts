@@ -1,20 +1,13 @@
 // The schemas of an operation that are values of the author's code: those in `static operations`, and those from which
 // its annotations are inferred. A Standard Schema is called with each request. A JSON Schema is checked like a type.
-import {
-  type ContractSettings,
-  jsonSchemaOf,
-  needsNoDataType,
-  type QueryAsData,
-  queryAsData,
-  type StandardSchema,
-} from './check/library.ts';
+import type { OperationSettings } from '../api/controller/operations.ts';
+import { jsonSchemaOf, needsNoDataType, type QueryAsData, queryAsData, type StandardSchema } from './check/library.ts';
 import type { OperationContract, ResultContract, Schema } from './contract.ts';
 import type { MoveDefinitions } from './schema/bundle.ts';
 import { readJsonSchema } from './schema/json-schema.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { SchemaReference } from './types/shape.ts';
 
-/** The exports of a module of the author, or the error of its import. */
 export type ModuleExports = { readonly exports: Readonly<Record<string, unknown>> } | { readonly error: unknown };
 
 /** Thrown when a contract needs a schema of a file that is not imported. The caller imports it, and reads again. */
@@ -38,7 +31,7 @@ export interface PartSchemas extends Readonly<Partial<Record<PartName, PartSchem
 }
 
 /** @throws Error with a message of one line, when a setting is a JSON Schema that no check implements */
-export function schemasOfSettings(name: string, settings: ContractSettings): PartSchemas {
+export function schemasOfSettings(name: string, settings: OperationSettings): PartSchemas {
   const read = (part: PartName): PartSchema | undefined => {
     const value = settings[part];
     if (value === undefined || value === 'stream') return undefined;
@@ -73,7 +66,7 @@ export function schemaOfReference(reference: SchemaReference, module: ModuleExpo
   if (value === undefined)
     fail(`the module of the schema ${name} exports no ${keys.join('.')}`, 'export it as a value');
   if (isStandardSchema(value)) {
-    const { vendor: actual } = value['~standard'] as { vendor?: unknown };
+    const { vendor: actual } = value['~standard'];
     if (vendor === 'any' || vendor === actual) return { standard: value };
     return fail(
       `${name} is a schema of ${String(actual)}, and the type is of ${vendor === 'json' ? 'TypeBox' : vendor}`,
@@ -100,7 +93,7 @@ function isStandardSchema(value: unknown): value is StandardSchema {
 /** Puts the settings of an operation, and the JSON Schema of each schema, into its contract. */
 export function applySchemas(
   contract: OperationContract,
-  settings: ContractSettings,
+  settings: OperationSettings,
   { body, query, path, result, queryAsData: asData }: PartSchemas,
   moveDefinitions: MoveDefinitions,
 ): OperationContract {
@@ -134,6 +127,7 @@ export function applySchemas(
     uncheckedReason: needsNoDataType(name, settings) ? undefined : contract.uncheckedReason,
     results: [firstResult, ...others],
     undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,
+    ...([body, query, path].some((part) => part && 'standard' in part) && { runsAuthorsCode: true as const }),
   };
   return gaps.length === 0
     ? applied

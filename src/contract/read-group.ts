@@ -18,8 +18,9 @@ import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, isJavaScript, type SourceFiles, UnparsableFile } from './source/files.ts';
 import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
-import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } from './types/class-levels.ts';
+import { findLevels, hasUnreadName, type Level } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
+import { type FoundMember, findMember } from './types/follow.ts';
 import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
 export interface LoadedController {
@@ -34,13 +35,11 @@ export interface LoadedController {
 export interface GroupReader {
   /** Whether the source marks a loaded method `private` or `protected`. @param depth the method's level */
   isHidden(name: string, depth: number): boolean;
-  /** @throws ContractError */
   readContract(operations: readonly RunTimeOperation[]): ReadContract;
 }
 
 export interface ReadContract {
   readonly contract: GroupContract;
-  /** By the operation's name. */
   readonly schemas: ReadonlyMap<string, PartSchemas>;
 }
 
@@ -61,7 +60,6 @@ export function readGroup(
   const hasSameClasses =
     levels.length <= classNames.length && levels.every(({ className }, i) => className === classNames[i]);
 
-  /** Finds a loaded method in the source. @param depth the level on which the method was loaded */
   function findLoadedMember(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of levels.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name));
@@ -208,7 +206,6 @@ function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
   if (message !== undefined) throw new ContractError(`${path}:${line}`, message, 'TAG_WITHOUT_EFFECT');
 }
 
-/** Sorts the contracts by the place of their operations in the source. Operations without a place come last. */
 function inSourceOrder(contracts: GroupContract['operations'], levels: readonly Level[]): GroupContract['operations'] {
   const namesInOrder = levels.flatMap(({ members }) => members.map(({ name }) => name));
   const positions = new Map(namesInOrder.map((name, i) => [name, i]));

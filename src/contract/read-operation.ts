@@ -1,33 +1,29 @@
 // Reads the signature of one operation. A controller with an unsupported request type is refused, so that no operation
 // is unchecked by mistake.
-import { type ContractSettings, needsNoDataType } from './check/library.ts';
+import type { OperationSettings } from '../api/controller/operations.ts';
+import { needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import type { PartSchema } from './part-schemas.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
-import {
-  cureOf,
-  isListOfAnything,
-  namesOfParams,
-  type ReadOperation,
-  readInferred,
-  withInferredResult,
-} from './signature-parts.ts';
+import { cureOf, type ReadOperation, readInferred, withInferredResult } from './signature-parts.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { isJavaScript, type SourceFiles } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
-import type { Param, TypeParam } from './source/syntax.ts';
+import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
 import { schemaOf } from './types/inferred.ts';
 import type { Scope } from './types/look-up.ts';
+import { failAt } from './types/members.ts';
 import {
   excludeKinds,
   expectRecord,
   type Fail,
   mayBeAbsent,
+  type Prop,
   resolve,
   type SchemaReference,
   type Shape,
@@ -41,7 +37,7 @@ export interface RunTimeOperation {
   /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
   readonly pathNames: readonly string[] | undefined;
   /** The operation's entry in `static operations` of the controller. It can replace types of the source. */
-  readonly settings: ContractSettings;
+  readonly settings: OperationSettings;
 }
 
 export interface OperationTools {
@@ -52,15 +48,6 @@ export interface OperationTools {
   readonly readSchema: (reference: SchemaReference) => PartSchema;
 }
 
-/** An argument of an operation, for the errors of its type. */
-interface Argument {
-  /** The name of the operation. */
-  readonly name: string;
-  /** The advice for a type that is not read. */
-  readonly cure: string;
-}
-
-/** @throws ContractError */
 export function readOperation(
   operation: RunTimeOperation,
   method: FollowedFunction,
@@ -72,7 +59,7 @@ export function readOperation(
   const scope: Scope = {
     ...method.scope,
     typeParams: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
-    params: namesOfParams(method),
+    params: new Set(node.params.flatMap(({ names }) => names)),
   };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = isJavaScript(scope.path);
@@ -86,42 +73,50 @@ export function readOperation(
     throw new ContractError(place, `${name} is overloaded: write only the signature that is meant`, 'UNREAD_OPERATION');
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
   refuseInferred(name, method, needsNoDataType(name, settings) ? [params] : [data, params], place);
-  const typedRest = [data, params].find(
-    (param) => param?.isRest && param.type !== undefined && !isListOfAnything(param.type, scope),
-  );
+  const typedRest = [data, params].find((param) => param?.isRest && !isListOfAnything(param.type));
   if (typedRest !== undefined) {
     const reason = 'the types of rest arguments are not read: write data and params';
     throw new ContractError(place, `${name}(...${typedRest.name}): ${reason}`);
   }
-  // After rest arguments (`...data`), no parameter has a type that can be read.
-  const shapeOf = (param: Param | undefined, argument: Argument) =>
-    param === undefined || param.isRest || data?.isRest ? undefined : evaluateParam(argument, param, scope, tools);
-  const dataArgument = { name, cure: cureOf(operation, 'data') };
-  const paramsArgument = { name, cure: cureOf(operation, 'params') };
-  const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data, dataArgument);
-  const paramsShape = shapeOf(params, paramsArgument);
-  const { schemas, ...pathAndQuery } = writeParams(paramsArgument, params, paramsShape, settings, scope, tools);
-  const body =
-    dataShape && withSignature(dataArgument, data as Param, scope, tools, () => readInferred(dataShape, tools));
-  const dataSchema =
-    dataShape === undefined || body !== undefined || needsNoCheck(dataShape)
-      ? undefined
-      : withSignature(dataArgument, data as Param, scope, tools, () => tools.writer.write(dataShape));
-  const mayBeLeftOut =
-    data?.isOptional === true || (dataShape !== undefined && body === undefined && mayBeAbsent(dataShape));
-  const isUnchecked = body === undefined && !needsNoDataType(name, settings);
+  const readArgument = <T>(
+    part: 'data' | 'params',
+    param: Param | undefined,
+    read: (shape: Shape, fail: Fail) => T,
+  ) => {
+    const { type } = param ?? {};
+    // After rest arguments (`...data`), no parameter has a type that can be read.
+    if (param === undefined || type === undefined || param.isRest || data?.isRest) return undefined;
+    const fail = failAt(scope, type.at);
+    return withSignature(operation, part, param, scope, tools, () => {
+      const shape = tools.evaluator.evaluate(type, scope);
+      // `evaluate` leaves a named type for later. `resolve` evaluates it here, inside of `withSignature`.
+      if (schemaOf(shape) === undefined && resolve(shape).kind === 'never')
+        fail('this type is never, which no request fits');
+      return read(shape, fail);
+    });
+  };
+  const needsDataType = !needsNoDataType(name, settings);
+  const dataRead = needsDataType ? readArgument('data', data, (shape) => readData(shape, tools)) : undefined;
+  const { schemas, ...pathAndQuery } =
+    readArgument('params', params, (shape, fail) => readParams(shape, settings, fail, tools)) ?? {};
   const { contract, inferred } = readWithoutRequest();
   return {
     contract: {
       ...contract,
-      data: dataSchema,
-      dataIsOptional: dataShape !== undefined && mayBeLeftOut,
+      data: dataRead?.schema,
+      dataIsOptional: dataRead !== undefined && (data?.isOptional === true || dataRead.mayBeAbsent),
       ...pathAndQuery,
       uncheckedReason:
-        (isUnchecked ? uncheckedDataReason(data, dataShape) : undefined) ?? uncheckedParamsReason(params, isScript),
+        (needsDataType ? uncheckedDataReason(data, dataRead) : undefined) ?? uncheckedParamsReason(params, isScript),
     },
-    inferred: { ...inferred, ...(body && { body }), ...schemas },
+    inferred: { ...inferred, ...(dataRead?.body && { body: dataRead.body }), ...schemas },
   };
+}
+
+/** Whether rest arguments have no type, or `unknown[]` or `any[]`, which need no check. */
+function isListOfAnything(type: TypeNode | undefined): boolean {
+  if (type?.kind !== 'array') return type === undefined;
+  return type.element.kind === 'word' && /^(?:unknown|any)$/.test(type.element.name);
 }
 
 /** Makes the constraint of a type parameter its fallback, because a request may have any value that fits it. */
@@ -147,7 +142,6 @@ function describeWithoutRequest(
   return withInferredResult(contract, settings, method.node.result, scope, tools);
 }
 
-/** Refuses a constraint tag, such as `@minimum`, on a method or a parameter, where it would have no effect. */
 function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const message = findUnreadConstraint(doc, isScript);
@@ -171,22 +165,10 @@ function refuseInferred(
   );
 }
 
-function evaluateParam(argument: Argument, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
-  const { type } = param;
-  if (type === undefined) return undefined;
-  return withSignature(argument, param, scope, tools, () => {
-    const shape = tools.evaluator.evaluate(type, scope);
-    if (schemaOf(shape) !== undefined) return shape;
-    // `evaluate` leaves a named type for later. `resolve` evaluates it here, inside of `withSignature`.
-    if (resolve(shape).kind === 'never')
-      throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
-    return shape;
-  });
-}
-
 /** Turns the error Unsupported of `read` into a ContractError with the signature and the place of the type. */
 function withSignature<T>(
-  { name, cure: schemaCure }: Argument,
+  operation: RunTimeOperation,
+  part: 'data' | 'params',
   param: Param,
   scope: Scope,
   { files }: OperationTools,
@@ -196,16 +178,14 @@ function withSignature<T>(
     return read();
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error;
-    const text = param.type === undefined ? '' : annotationOf(param, scope);
-    const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
+    const signature = `${operation.name}(${param.name || '…'}: ${annotationOf(param, scope)})`;
     const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
-    const cure = error.cure === '' ? '' : `; ${error.cure ?? schemaCure}`;
+    const cure = error.cure === '' ? '' : `; ${error.cure ?? cureOf(operation, part)}`;
     const message = `${signature}: ${error.message}${cure}`;
     throw new ContractError(placeOf(path, offset, files), message, error.code, error.wanted);
   }
 }
 
-/** Returns a parameter's type as written, at most 60 characters. */
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
     .slice(type?.at, typeEnd)
@@ -220,11 +200,26 @@ function needsNoCheck(shape: Shape): boolean {
   return kind === 'any' || kind === 'never';
 }
 
-function uncheckedDataReason(param: Param | undefined, shape: Shape | undefined): string | undefined {
+interface ReadData {
+  /** The schema from which the type is inferred. */
+  readonly body?: PartSchema;
+  readonly schema?: Schema | undefined;
+  readonly mayBeAbsent: boolean;
+  readonly isUnknown?: boolean;
+}
+
+function readData(shape: Shape, tools: OperationTools): ReadData {
+  const body = readInferred(shape, tools);
+  if (body !== undefined) return { body, mayBeAbsent: false };
+  const schema = needsNoCheck(shape) ? undefined : tools.writer.write(shape);
+  return { schema, mayBeAbsent: mayBeAbsent(shape), isUnknown: resolve(shape).kind === 'any' };
+}
+
+function uncheckedDataReason(param: Param | undefined, read: ReadData | undefined): string | undefined {
   if (param === undefined) return undefined;
   if (param.isRest) return 'it is a rest argument';
-  if (shape === undefined) return 'it has no annotation';
-  return resolve(shape).kind === 'any' ? TYPE_IS_UNKNOWN : undefined;
+  if (read === undefined) return 'it has no annotation';
+  return read.isUnknown ? TYPE_IS_UNKNOWN : undefined;
 }
 
 /** A type that TypeScript infers, as from `satisfies Api`, is not read. */
@@ -238,49 +233,42 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
  * Writes the schemas of the second parameter: `ControllerParams<{ path, query, headers }>`, or another object type with
  * these fields. The server always passes them, so `path?: T` is read as `path: T`, and so are the others.
  */
-function writeParams(
-  argument: Argument,
-  param: Param | undefined,
-  shape: Shape | undefined,
-  settings: ContractSettings,
-  scope: Scope,
+function readParams(
+  shape: Shape,
+  settings: OperationSettings,
+  fail: Fail,
   tools: OperationTools,
-): Pick<OperationContract, 'path' | 'query' | 'headers' | 'user'> & { schemas?: ReadOperation['inferred'] } {
-  if (param === undefined || shape === undefined) return {};
-  const fail: Fail = (message, cure) => {
-    throw new Unsupported(message, scope.path, param.type?.at ?? 0, cure);
+): Pick<OperationContract, 'path' | 'query' | 'headers' | 'user'> & { schemas: ReadOperation['inferred'] } {
+  const target = resolve(excludeKinds(shape, 'undefined', 'null'));
+  if (!/^(?:record|any|object)$/.test(target.kind))
+    fail('the second argument must be a ControllerParams', 'write params: ControllerParams');
+  const props = target.kind === 'record' ? target.props : new Map<string, Prop>();
+  const schemas: ReadOperation['inferred'] = {};
+  const writePart = (prop: Prop | undefined): Schema | undefined => {
+    const partShape = prop && excludeKinds(prop.shape, 'undefined', 'null');
+    return partShape === undefined || resolve(partShape).kind === 'any'
+      ? undefined
+      : tools.writer.write(expectRecord(partShape, fail));
   };
-  return withSignature(argument, param, scope, tools, () => {
-    const target = resolve(excludeKinds(shape, 'undefined', 'null'));
-    if (!/^(?:record|any|object)$/.test(target.kind))
-      fail('the second argument must be a ControllerParams', 'write params: ControllerParams');
-    const schemas: ReadOperation['inferred'] = {};
-    const writePart = (part: 'path' | 'query' | 'headers'): Schema | undefined => {
-      // A schema in `static operations` takes the place of the type.
-      if (part !== 'headers' && settings[part] !== undefined) return undefined;
-      const prop = target.kind === 'record' ? target.props.get(part) : undefined;
-      const inferred = prop && part !== 'headers' ? readInferred(prop.shape, tools) : undefined;
-      if (inferred !== undefined && part !== 'headers') {
-        schemas[part] = inferred;
-        return undefined;
-      }
-      const partShape = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');
-      return partShape === undefined || resolve(partShape).kind === 'any'
-        ? undefined
-        : tools.writer.write(expectRecord(partShape, fail));
-    };
-    const headers = writePart('headers');
-    if (headers?.additionalProperties !== undefined || headers?.patternProperties !== undefined)
-      fail('the type of headers must name each header', "write headers: { 'idempotency-key'?: string }, or no type");
-    const name = Object.keys(headers?.properties ?? {}).find((header) => !/^[!#$%&'*+.^`|~0-9a-z_-]+$/.test(header));
-    if (name !== undefined) fail(`${name} is no name of a header in lower case`, `write '${name.toLowerCase()}'`);
-    return { path: writePart('path'), query: writePart('query'), headers, user: readUser(target), schemas };
-  });
+  const writeOrInfer = (part: 'path' | 'query'): Schema | undefined => {
+    // A schema in `static operations` takes the place of the type.
+    const prop = settings[part] === undefined ? props.get(part) : undefined;
+    const inferred = prop && readInferred(prop.shape, tools);
+    if (inferred === undefined) return writePart(prop);
+    schemas[part] = inferred;
+    return undefined;
+  };
+  const headers = writePart(props.get('headers'));
+  if (headers?.additionalProperties !== undefined || headers?.patternProperties !== undefined)
+    fail('the type of headers must name each header', "write headers: { 'idempotency-key'?: string }, or no type");
+  const name = Object.keys(headers?.properties ?? {}).find((header) => !/^[!#$%&'*+.^`|~0-9a-z_-]+$/.test(header));
+  if (name !== undefined) fail(`${name} is no name of a header in lower case`, `write '${name.toLowerCase()}'`);
+  return { path: writeOrInfer('path'), query: writeOrInfer('query'), headers, user: readUser(props), schemas };
 }
 
 /** Reads whether the type of `params.user` includes undefined. Any type is allowed, also one of a package. */
-function readUser(params: Shape): OperationContract['user'] {
-  const user = params.kind === 'record' ? params.props.get('user') : undefined;
+function readUser(props: ReadonlyMap<string, Prop>): OperationContract['user'] {
+  const user = props.get('user');
   if (user?.isUser !== true) return undefined;
   try {
     return user.isOptional || mayBeAbsent(user.shape) ? 'optional' : 'required';

@@ -4,8 +4,9 @@ import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
-import { findLevels, findMember } from './types/class-levels.ts';
+import { findLevels } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
+import { findMember } from './types/follow.ts';
 import { NO_TYPE_PARAMS } from './types/look-up.ts';
 import { resolve } from './types/shape.ts';
 
@@ -23,10 +24,8 @@ export function readErrorBody(path: string, files: SourceFiles): ErrorBody {
     const scope = { path, module: files.read(path), load: files.load, typeParams: NO_TYPE_PARAMS };
     const [level] = findLevels('default', scope, evaluator).levels;
     const formatter = level && findMember(level, 'formatError')?.method;
-    if (formatter === undefined) return UNKNOWN_BODY;
-    const { result } = formatter.node;
-    if (result === undefined) return UNKNOWN_BODY;
-    const shape = evaluator.evaluate(result, formatter.scope);
+    if (formatter?.node.result === undefined) return UNKNOWN_BODY;
+    const shape = evaluator.evaluate(formatter.node.result, formatter.scope);
     if (resolve(shape).kind === 'any') return UNKNOWN_BODY;
     const writer = createSchemaWriter();
     const schema = writer.write(shape);

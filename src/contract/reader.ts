@@ -2,24 +2,15 @@
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
 import { join } from 'node:path';
-import { needsNoDataType, validate } from './check/library.ts';
-import {
-  type Compilers,
-  createCompilers,
-  createRequestCheck,
-  type RequestCheck,
-  type RequestSchemas,
-  type Validate,
-  validateTexts,
-} from './check/request-check.ts';
+import { type Compilers, createCompilers, createRequestCheck, type RequestCheck } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
 import { createResultFilter, type ResultFilter } from './check/result-filter.ts';
 import { flattenParts } from './check/unions.ts';
-import { factsOf, type GroupContract, type OperationContract, type OperationFacts, type Schema } from './contract.ts';
+import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
-import type { PartSchema, PartSchemas } from './part-schemas.ts';
+import type { PartSchemas } from './part-schemas.ts';
 import { type GroupReader, type LoadedController, type ReadContract, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
@@ -32,7 +23,6 @@ export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
-  readonly facts: ReadonlyMap<string, OperationFacts>;
   /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
@@ -42,7 +32,6 @@ export interface ContractWithChecks {
 }
 
 export interface Reader {
-  /** @throws ContractError */
   openController(controller: LoadedController): ControllerReader;
   readErrorBody(path: string): ErrorBody;
   /** Frees what controllers share: the parsed files, and what made types were compared with. */
@@ -59,10 +48,10 @@ export function createReader(
   const made = createMadeTypes(folder, madeTypes, files);
   return {
     openController(controller) {
-      const { isHidden, readContract } = readGroup(controller, files, importedFiles, made.find);
+      const group = readGroup(controller, files, importedFiles, made.find);
       return {
-        isHidden,
-        readContract: (operations) => addChecks(readContract(operations), operations, controller.path),
+        ...group,
+        readContract: (operations) => addChecks(group.readContract(operations), operations, controller.path),
       };
     },
     readErrorBody: (path) => readErrorBody(path, files),
@@ -80,24 +69,18 @@ function addChecks(
   file: string,
 ): ContractWithChecks {
   const requestChecks = new Map<string, RequestCheck>();
-  const facts = new Map<string, OperationFacts>();
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   const compilers = createCompilers(contract.defs);
   for (const { name, settings } of operations) {
     const { at = file } = contractOf(name);
     const schemas = schemasByName.get(name) as PartSchemas;
-    const runsAuthorsCode = [schemas.body, schemas.query, schemas.path].some((part) => part && 'standard' in part);
-    facts.set(name, { ...factsOf(contractOf(name)), runsAuthorsCode });
-    const openReason = settings.closed === true && whyOpen(contractOf(name), runsAuthorsCode, compilers);
+    const openReason = settings.closed === true && whyOpen(contractOf(name), compilers);
     if (openReason) {
       const problem = `closed: true has no effect: ${openReason}, or write closed: false for it`;
       throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
     }
     try {
-      const needsDataType = !needsNoDataType(name, settings) || (schemas.body !== undefined && 'json' in schemas.body);
-      const check = createRequestCheck(
-        requestSchemasOf(contractOf(name), { name, settings }, schemas, needsDataType, compilers),
-      );
+      const check = createRequestCheck(contractOf(name), settings, schemas, compilers);
       if (check !== undefined) requestChecks.set(name, check);
     } catch (error) {
       throw new ContractError(at, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
@@ -108,13 +91,12 @@ function addChecks(
     resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs, isLimited) : undefined;
   const compileCopy = createCopyCompiler(contract.defs);
   const resultFilterOf = (name: string) => createResultFilter(contractOf(name), compileCopy, resultSchemaOf(name));
-  return { contract, facts, requestChecks, resultCheckOf, resultFilterOf };
+  return { contract, requestChecks, resultCheckOf, resultFilterOf };
 }
 
 /** Says why an operation would keep undeclared fields in spite of `closed: true`. */
 function whyOpen(
-  { data, uncheckedReason }: OperationContract,
-  runsAuthorsCode: boolean,
+  { data, uncheckedReason, runsAuthorsCode }: OperationContract,
   { values }: Compilers,
 ): string | undefined {
   if (runsAuthorsCode) return 'a library checks its requests: make its schema strict';
@@ -123,44 +105,4 @@ function whyOpen(
     [type].flat().includes('object') && !(properties || additionalProperties || patternProperties);
   const parts = flattenParts(data === undefined ? [] : [data], values).map(values.resolve);
   return parts.some(isOpen) ? 'the type of data takes any field: declare its fields' : undefined;
-}
-
-/** A closed operation that declares no query takes none. */
-const NO_FIELDS: Schema = { type: 'object', properties: {} };
-
-/**
- * A Standard Schema replaces the type in the source, and its library does the check. The JSON Schema in the contract is
- * then only for the document. A JSON Schema of the author is checked like a type, except for a query that is also the
- * data.
- */
-function requestSchemasOf(
-  { data, dataIsOptional, query, path, headers }: OperationContract,
-  { name, settings }: Pick<RunTimeOperation, 'name' | 'settings'>,
-  schemas: PartSchemas,
-  needsDataType: boolean,
-  compilers: Compilers,
-): RequestSchemas {
-  const { queryAsData } = schemas;
-  const isClosed = settings.closed === true;
-  const standardOf = (schema: PartSchema | undefined): Validate | undefined =>
-    schema === undefined || 'json' in schema ? undefined : (value, part) => validate(schema.standard, value, part);
-  const isJsonData = schemas.query !== undefined && 'json' in schemas.query && queryAsData !== 'never';
-  const librarySchemas = {
-    body: standardOf(schemas.body),
-    query: isJsonData ? validateTexts(query as Schema, compilers, isClosed) : standardOf(schemas.query),
-    path: standardOf(schemas.path),
-    hasBody: schemas.body !== undefined,
-    queryAsData,
-  };
-  return {
-    data: needsDataType && librarySchemas.body === undefined ? data : undefined,
-    dataIsOptional,
-    query: librarySchemas.query === undefined ? (query ?? (isClosed ? NO_FIELDS : undefined)) : undefined,
-    path: librarySchemas.path === undefined ? path : undefined,
-    headers,
-    isClosed,
-    isPatch: /^(?:patch|PATCH)(?: |$)/.test(name),
-    compilers,
-    librarySchemas,
-  };
 }

@@ -9,11 +9,8 @@ import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
 import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
 
-/** The result of an operation without a result type: any JSON value. */
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
-/** The `undocumentedReason` of an operation without a result type. */
 export const NO_RESULT_TYPE = 'its result has no type in the source, so it is unknown: annotate it';
-/** The statuses whose answers never have a body. */
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 
 export function readResults(
@@ -64,7 +61,6 @@ function listKindsApart(shape: Shape): Shape[] {
   return isMixed ? target.parts.flatMap(listKindsApart) : [shape];
 }
 
-/** @param shape the type of a result that is no `Reply`, or of the body of a `Reply` */
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
   if (includesKind(shape, 'bytes', 'file')) return { status, body: 'bytes' };

@@ -1,14 +1,13 @@
-// Parts of a signature that need no shape of a type: schemas from which annotations are inferred, names of parameters,
-// and types that need no check.
-import { type ContractSettings, dataIsQuery } from './check/library.ts';
+// Parts of a signature beside its types: schemas from which annotations are inferred, and the advice of an error.
+import type { OperationSettings } from '../api/controller/operations.ts';
+import { dataIsQuery } from './check/library.ts';
 import type { OperationContract } from './contract.ts';
 import type { PartName, PartSchema } from './part-schemas.ts';
 import type { OperationTools, RunTimeOperation } from './read-operation.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
-import type { FollowedFunction } from './types/follow.ts';
 import { schemaOf } from './types/inferred.ts';
-import { findType, type Scope } from './types/look-up.ts';
+import type { Scope } from './types/look-up.ts';
 import type { Shape } from './types/shape.ts';
 
 export interface ReadOperation {
@@ -17,24 +16,9 @@ export interface ReadOperation {
   readonly inferred: Partial<Record<PartName, PartSchema>>;
 }
 
-/** Returns the schema from which a type is inferred; undefined for any other type. */
 export function readInferred(shape: Shape, { readSchema }: OperationTools): PartSchema | undefined {
   const reference = schemaOf(shape);
   return reference && readSchema(reference);
-}
-
-/** Lists the names that parameters have, also those in a pattern such as `{ name }`. */
-export function namesOfParams({ node: { params }, scope, at }: FollowedFunction): ReadonlySet<string> {
-  const names = new Set<string>();
-  let start = at;
-  for (const [i, { name, typeEnd }] of params.entries()) {
-    // A pattern without a type ends at the type of a later parameter at the latest.
-    const end = params.slice(i).find(({ type }) => type !== undefined)?.type?.at;
-    if (name !== '') names.add(name);
-    else for (const word of scope.module.source.slice(start, end ?? start).match(/[\w$]+/g) ?? []) names.add(word);
-    start = typeEnd ?? start;
-  }
-  return names;
 }
 
 /**
@@ -43,7 +27,7 @@ export function namesOfParams({ node: { params }, scope, at }: FollowedFunction)
  */
 export function withInferredResult(
   contract: OperationContract,
-  settings: ContractSettings,
+  settings: OperationSettings,
   type: TypeNode | undefined,
   scope: Scope,
   tools: OperationTools,
@@ -68,22 +52,6 @@ export function withInferredResult(
 /** Returns what a name means, unless its type is inferred from a schema. */
 function withoutName(shape: Shape): Shape {
   return shape.kind === 'named' && shape.inferredFrom === undefined ? withoutName(shape.target()) : shape;
-}
-
-/** True for types of rest arguments that need no check, such as `unknown[]` or `[any, ControllerParams]`. */
-export function isListOfAnything(type: TypeNode, scope: Scope): boolean {
-  const isAnyOrList = (item: TypeNode) => isAnything(item, scope) || isListOfAnything(item, scope);
-  return type.kind === 'array'
-    ? isAnything(type.element, scope)
-    : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
-}
-
-/** True for `unknown`, `any` and the plain `ControllerParams`. */
-function isAnything(type: TypeNode, scope: Scope): boolean {
-  if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
-  if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
-  const target = findType(type.name, scope);
-  return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
 }
 
 /** Returns the advice for a type that is not read. */

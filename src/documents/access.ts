@@ -11,7 +11,6 @@ export interface AccessWriter {
   readonly schemes: Readonly<Record<string, object>>;
   /** For an operation that anyone may call. One of the requirements is empty, so a caller needs no scheme. */
   readonly openRequirements: readonly Requirement[];
-  /** @returns undefined when the `openRequirements` apply */
   requirementsOf(access: Access): readonly Requirement[] | undefined;
 }
 

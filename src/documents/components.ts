@@ -1,5 +1,6 @@
 // Collects the named schemas that the operations refer to, as components of the OpenAPI document. If two groups have
 // the same schema `Book`, it becomes one component. Different schemas become `order.Book` and `shop.Book`.
+import { isObject } from '../base/values.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 
@@ -103,12 +104,14 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Returns whether a value of the schema can contain a file. */
-export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
+export function hasFile(
+  schema: Schema | undefined,
+  defs: Readonly<Record<string, Schema>>,
+  seen = new Set<Schema>(),
+): boolean {
   const target = resolveReference(schema, defs);
-  // A recursive type has no end, so the search ends at a fixed depth.
-  if (depth > 8) return false;
-  if (isFile(target)) return true;
+  if (seen.has(target)) return false;
+  seen.add(target);
   const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];
-  return children.some((child) => typeof child === 'object' && child !== null && hasFile(child, defs, depth + 1));
+  return isFile(target) || children.some((child) => isObject(child) && hasFile(child, defs, seen));
 }

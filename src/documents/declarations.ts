@@ -46,7 +46,6 @@ interface EventStream<Data> {
 /** Names that the file uses in another meaning, so no type of a group may have them. */
 const RESERVED_NAMES = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
-/** @param url the URL of the service with its base path, for the example in the head of the file */
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
   const sortedGroups = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
   const names = nameTypes(sortedGroups);

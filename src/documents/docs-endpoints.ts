@@ -3,13 +3,12 @@
 
 import { Reply } from '../api/controller/reply.ts';
 import type { ControllerParams } from '../api/controller.ts';
-import { crypto } from '../base/builtins.ts';
+import { crypto, hash } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import type { DocumentedGroup, DocumentedService, DocumentInfo } from './documented.ts';
 import { createDocument } from './openapi.ts';
 
 export interface DocsParts {
-  /** The callers who may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
   readonly access: 'on' | 'application' | 'off';
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
@@ -66,7 +65,7 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
 const REVALIDATE = { 'Cache-Control': 'no-cache' };
 
 function entityTagOf(text: string): string {
-  return `"${crypto().createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`;
+  return `"${hash('sha256', text, 'base64url').slice(0, 27)}"`;
 }
 
 interface Page {

@@ -1,6 +1,7 @@
 // Describes one operation in the OpenAPI document: its parameters, body, answers and callers.
 import { STATUS_CODES } from '../base/builtins.ts';
 import { isBuiltInType, isExactList } from '../base/media-kinds.ts';
+import { METHODS_WITHOUT_BODY } from '../contract/check/library.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { type AccessWriter, refusalsOf } from './access.ts';
@@ -29,12 +30,9 @@ interface Parameter {
   readonly [key: string]: unknown;
 }
 
-/** The methods whose data is the query, because their requests have no body. */
-const BODILESS_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
-
 export function describeOperation(parts: OperationParts): object {
   const { operation, contract, endpoint } = parts;
-  const dataIsQuery = BODILESS_METHODS.has(endpoint.verb);
+  const dataIsQuery = METHODS_WITHOUT_BODY.has(endpoint.verb);
   const parameters = [
     ...describePath(parts),
     ...(dataIsQuery ? describeQuery(contract?.data, parts) : []),
@@ -142,7 +140,6 @@ function describeResponses({ operation, contract, group, components }: Operation
   return { ...responses, default: refer('Refused') };
 }
 
-/** Returns the schema of several results with one status and one type. */
 function uniteSchemas(schemas: readonly [type: string, schema: Schema][], type: string): Schema {
   const parts = schemas.filter(([other]) => other === type).map(([, schema]) => schema);
   return parts.length === 1 ? (parts[0] as Schema) : { anyOf: parts };

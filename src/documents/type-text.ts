@@ -89,7 +89,6 @@ function literal(value: unknown): string {
   return `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }
 
-/** @returns an empty text when nothing describes the field, the type or the operation */
 export function docComment({ summary, description, deprecated }: Fields, indent: string): string {
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]

@@ -15,7 +15,6 @@ export interface Guards {
 
 /** The class or object that a module exports, and whose methods are the operations of the group. */
 export interface Exported {
-  /** The class or the object itself. */
   readonly exported: object;
   /** The name of the export: `default`, or the name of the controller. */
   readonly exportName: string;
@@ -25,6 +24,5 @@ export interface Exported {
   readonly isInstance: boolean;
   /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
-  /** All exports of the module, by name. */
   readonly moduleExports: Readonly<Record<string, unknown>>;
 }

@@ -24,7 +24,7 @@ export function withContract(
   { sendsDeclared = false, onMismatch }: ContractOptions,
 ): Group {
   const read = source.readContract(runTimeOperations(group));
-  const { contract, facts, requestChecks, resultCheckOf } = read;
+  const { contract, requestChecks, resultCheckOf } = read;
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const { settings } = operation;
@@ -35,15 +35,14 @@ export function withContract(
           ? operation.method
           : withResultCheck(group.name, operation, resultCheck, onMismatch as ReportMismatch);
       const filter = isFiltered ? read.resultFilterOf(name) : undefined;
-      const unread = { check: requestChecks.get(name), facts: facts.get(name) };
-      const unfilteredReason = isFiltered ? contract.operations.get(name)?.undocumentedReason : undefined;
-      return [name, { ...operation, method, filter, unfilteredReason, ...unread }];
+      const own = contract.operations.get(name);
+      const unfilteredReason = isFiltered ? own?.undocumentedReason : undefined;
+      return [name, { ...operation, method, filter, unfilteredReason, check: requestChecks.get(name), contract: own }];
     }),
   );
   return { ...group, operations, contract };
 }
 
-/** @throws ContractError with the place of the operation, or with the file when the source does not have it */
 export function refuseOperation({ contract }: Group, operation: string, problem: string, file: string): never {
   const place = contract.operations.get(operation)?.at ?? file;
   throw new ContractError(place, `${operation}: ${problem}`, 'INVALID_SETTING');

@@ -13,7 +13,6 @@ import {
 } from '../base/route-name.ts';
 
 export interface GroupRoute {
-  /** The name of the operation, as written. */
   readonly name: string;
   readonly verb: string;
   readonly segments: readonly Segment[];
@@ -27,10 +26,7 @@ export interface RouteFit {
   readonly path: Record<string, string>;
 }
 
-/**
- * @returns undefined for a name that is not meant as a route
- * @throws Error with a message of one line that says what is wrong with the name
- */
+/** Returns undefined for a name that is not meant as a route. @throws LoadRefusal */
 export function parseRouteName(name: string): GroupRoute | undefined {
   const split = splitRouteName(name);
   const refuse = (reason: string): never => {
@@ -72,10 +68,7 @@ function isRest(segment: Segment): boolean {
  * strict: its verb operations, such as `index` for GET, are routes of the bare group (`/api/order`). Any other
  * operation is called by a POST to its name (`/api/order/cancel`).
  *
- * @param names the names of all operations of the group
- * @returns an empty list for a group that is not strict
- * @throws Error with a message of one line: a name is invalid, two operations answer the same requests, or a route is
- *   never reached
+ * @throws LoadRefusal when a name is invalid, two operations answer the same requests, or a route is never reached
  */
 export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   const allNames = new Set(names);
@@ -84,17 +77,14 @@ export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   for (const [verb, name] of VERB_OPERATIONS) {
     if (!allNames.has(verb) || !allNames.has(name)) continue;
     const cure = verb === 'HEAD' ? `rename index to 'GET'` : 'keep one of them';
-    throw new LoadRefusal(
-      'INVALID_ROUTE',
-      `'${verb}' and ${name} are both the operation of ${verb} on the bare group: ${cure}`,
-    );
+    const both = `'${verb}' and ${name} are both the operation of ${verb} on the bare group`;
+    throw new LoadRefusal('INVALID_ROUTE', `${both}: ${cure}`);
   }
   const routes = [...explicitRoutes, ...verbRoutes(allNames)].sort(compareRoutes);
   checkReachable(routes, allNames);
   return routes;
 }
 
-/** Returns a route of the bare group for each verb operation among `names`. */
 export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return [...names].flatMap((name): GroupRoute[] => {
     const verb = methodOf(name);
@@ -132,17 +122,12 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
     });
     if (takers.includes(`'${route.name}'`)) continue;
     const others = [...new Set(takers)];
-    throw new LoadRefusal(
-      'INVALID_ROUTE',
-      `route '${route.name}' can never be reached: ${others.join(' and ')} ${others.length > 1 ? 'take' : 'takes'} all of its paths`,
-    );
+    const reason = `${others.join(' and ')} ${others.length > 1 ? 'take' : 'takes'} all of its paths`;
+    throw new LoadRefusal('INVALID_ROUTE', `route '${route.name}' can never be reached: ${reason}`);
   }
 }
 
-/**
- * Returns sample paths that represent all paths of a route: for `{id}`, they have a text that is no literal of any
- * route.
- */
+/** Returns paths that represent all paths of a route: for `{id}`, they have a text that is no literal of any route. */
 function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRoute[]): string[][] {
   const path = segments.map((segment) => segment.literal ?? `\0${segment.suffix}`);
   const maxLength = Math.max(...routes.map((route) => route.segments.length));
@@ -180,15 +165,14 @@ function fits({ segments, takesRest }: GroupRoute, path: readonly string[]): boo
   for (let i = 0; i < length; i++) {
     const segment = segments[i] as Segment;
     const text = path[i] as string;
-    if (segment.literal === undefined ? !fitsSuffix(text, segment.suffix) : segment.literal !== text) return false;
+    const fitsHere = segment.literal === undefined ? hasValueBefore(segment.suffix, text) : segment.literal === text;
+    if (!fitsHere) return false;
   }
   return true;
 }
 
-/** Says whether a text ends in the suffix and has a value before it. */
-function fitsSuffix(text: string, suffix: string): boolean {
-  return suffix === '' || (text.length > suffix.length && text.endsWith(suffix));
-}
+const hasValueBefore = (suffix: string, text: string): boolean =>
+  suffix === '' || (text.length > suffix.length && text.endsWith(suffix));
 
 function capture({ segments, takesRest }: GroupRoute, path: readonly string[]): Record<string, string> {
   const values: Record<string, string> = {};

@@ -7,11 +7,10 @@ import { LoadRefusal } from '../base/load-refusal.ts';
 import { choosesUpgrades } from '../base/node-internals.ts';
 import { ANY_VERB } from '../base/route-name.ts';
 import { isObject, isPlainFunction, isThenable } from '../base/values.ts';
-import { factsOf, type OperationContract } from '../contract/contract.ts';
+import type { OperationContract } from '../contract/contract.ts';
 import { isMountSetting, readMountSettings } from './operation-settings.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
-/** The part of an operation that only a mount has. */
 export interface MountFacts {
   readonly kind: Mount['kind'];
   /** Whether the handler answers OPTIONS, sets the CORS headers, and checks the origin of pages. */
@@ -33,15 +32,12 @@ const ROUTES = [
     segments: [{ literal: undefined, name: 'path', isRest: true, suffix: '' }],
   },
 ] as const;
-/** Why nothing checks the data of a mount. */
 export const A_HANDLER = 'a handler of its own';
-const GUARDS = /^_?(?:before|around|after)$/;
+const PROTECTIONS = /^(?:operations|_?(?:before|around|after))$/;
 
 /**
  * @param at the file of the group
- * @param moduleExports the exports of the file, none of which may look like a protection, which would have no effect
- * @returns undefined when `exported` is no mount
- * @throws Error with a message of one line
+ * @param moduleExports none of them may look like a protection, which would have no effect
  */
 export function createMountGroup(
   name: string,
@@ -50,9 +46,7 @@ export function createMountGroup(
   moduleExports: Readonly<Record<string, unknown>> = {},
 ): Group | undefined {
   if (!isMount(exported)) return undefined;
-  const stray = Object.keys(moduleExports).find(
-    (key) => isMountSetting(key) || key === 'operations' || GUARDS.test(key),
-  );
+  const stray = Object.keys(moduleExports).find((key) => isMountSetting(key) || PROTECTIONS.test(key));
   if (stray !== undefined)
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
   const { kind, handler } = exported;
@@ -69,13 +63,7 @@ export function createMountGroup(
   };
   const operation: Operation = {
     ...{ name: NAME, verb: ANY_VERB, controller: exported, method: methodOf(kind, handler), depth: 0 },
-    ...{
-      guards: undefined,
-      check: undefined,
-      filter: undefined,
-      unfilteredReason: undefined,
-      facts: factsOf(contract),
-    },
+    ...{ guards: undefined, check: undefined, filter: undefined, unfilteredReason: undefined, contract },
     settings: Object.freeze({ ...own, body: 'stream' as const }),
     mount: { kind, ownsCors, strips: strip && name !== FALLBACK, upgrade, ownsHandshakes: cors === 'own' },
   };

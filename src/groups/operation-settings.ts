@@ -65,7 +65,6 @@ const NODE_MOUNT: typeof WEB_MOUNT = {
 
 export const isMountSetting = (name: string): boolean => Object.hasOwn(NODE_MOUNT, name);
 
-/** @throws Error with a message of one line */
 export function readMountSettings(value: unknown, kind: 'web' | 'node'): NodeMountSettings {
   if (!isPlainObject(value)) refuse('the settings of a mount must be a plain object');
   const rules = kind === 'web' ? WEB_MOUNT : NODE_MOUNT;
@@ -87,32 +86,26 @@ export function isValidSetting(property: keyof OperationSettings, value: unknown
 }
 
 /**
- * @param properties the property `operations` of the group's class or object and of each parent class, nearest first;
- *   undefined where there is none
+ * @param properties the property `operations` of the group's class or object and of each parent class, nearest first
  * @param names the names of the group's operations
  * @param hasMember says whether the controller has a member of this name. Settings in a parent class can also name a
  *   member that is no operation in the child class
- * @returns a function that returns the settings of an operation by its name
- * @throws Error with a message of one line
  */
 export function readSettings(
   properties: readonly (PropertyDescriptor | undefined)[],
   names: ReadonlySet<string>,
   hasMember: (name: string) => boolean,
 ): (name: string) => OperationSettings {
-  const declared = properties.flatMap((property, i) =>
-    property === undefined
-      ? []
-      : [readDeclared(property.value, (name) => names.has(name) || (i > 0 && hasMember(name)))],
-  );
+  const declared = properties.flatMap((property, i) => {
+    const isOperation = (name: string) => names.has(name) || (i > 0 && hasMember(name));
+    return property === undefined ? [] : [readDeclared(property.value, isOperation)];
+  });
   if (declared.length === 0) return () => NO_SETTINGS;
   // The settings in a class replace those in its parent classes. The settings of one operation replace those of `'*'`.
   const ancestorsFirst = declared.toReversed();
   return (name) => {
-    const merged: OperationSettings = Object.assign(
-      {},
-      ...['*', name].flatMap((key) => ancestorsFirst.map((settings) => settings.get(key))),
-    );
+    const chain = ['*', name].flatMap((key) => ancestorsFirst.map((settings) => settings.get(key)));
+    const merged: OperationSettings = Object.assign({}, ...chain);
     checkCombination(name, merged);
     return Object.freeze(merged);
   };
@@ -154,7 +147,7 @@ function copyOf(value: unknown, prefix: string): unknown {
 /**
  * Returns the properties of a plain object. Also freezes the object, so that a later change throws.
  *
- * @throws Error with a message of one line, for a property that would be ignored, or whose value can change
+ * @throws LoadRefusal for a property that would be ignored, or whose value can change
  */
 function entriesOf(object: object, prefix: string): [string, unknown][] {
   const entries = Reflect.ownKeys(object).flatMap((key): [string, unknown][] => {
@@ -174,15 +167,12 @@ function entriesOf(object: object, prefix: string): [string, unknown][] {
 }
 
 function checkCombination(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
+  const prefix = `static operations: ${JSON.stringify(name)}:`;
   // A body that is not a stream becomes one string.
   if (bodyLimit !== undefined && bodyLimit > constants.MAX_STRING_LENGTH && body !== 'stream')
-    refuse(
-      `static operations: ${JSON.stringify(name)}: a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`,
-    );
+    refuse(`${prefix} a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`);
   if (accepts?.every(isBuiltInType) === false && isSchema(body))
-    refuse(
-      `static operations: ${JSON.stringify(name)}: what accepts lets in is a Blob, which no schema of a body checks`,
-    );
+    refuse(`${prefix} what accepts lets in is a Blob, which no schema of a body checks`);
 }
 
 function refuse(message: string): never {

@@ -5,15 +5,15 @@ import type { OperationSettings } from '../api/controller/operations.ts';
 import type { ControllerParams } from '../api/controller.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { splitRouteName, VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
-import { isClass } from '../base/values.ts';
+import { isClass, isObject } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { ResultFilter } from '../contract/check/result-filter.ts';
-import type { GroupContract, OperationFacts } from '../contract/contract.ts';
+import type { GroupContract, OperationContract } from '../contract/contract.ts';
 import type { Exported, Guards } from './exported.ts';
 import { createRoutes, type GroupRoute, parseRouteName, verbRoutes } from './group-routes.ts';
 import type { MountFacts } from './mount.ts';
 import { readSettings } from './operation-settings.ts';
-import { findProtections } from './protections.ts';
+import { classOf, findProtections } from './protections.ts';
 
 /**
  * The only operations that a controller can inherit, besides routes such as `GET {id}`. Other inherited methods are
@@ -30,7 +30,6 @@ export interface Operation {
   readonly name: string;
   /** The HTTP method that the operation is meant for (`verbOf`). A request may have another one. */
   readonly verb: string;
-  /** The value of `this` when the method is called. */
   readonly controller: object;
   readonly method: OperationMethod;
   readonly settings: OperationSettings;
@@ -45,8 +44,8 @@ export interface Operation {
   readonly unfilteredReason: string | undefined;
   /** Set for the operation of a mount, and undefined for an operation of an author. */
   readonly mount?: MountFacts;
-  /** Facts of the contract. `facts` is undefined until the types of the group are read. */
-  readonly facts: OperationFacts | undefined;
+  /** Undefined until the types of the group are read. */
+  readonly contract: OperationContract | undefined;
 }
 
 export interface Group {
@@ -68,24 +67,19 @@ export interface Group {
 
 export interface Unexposed {
   readonly name: string;
-  /** `it is marked private or protected`, … */
   readonly reason: string;
   readonly method: unknown;
 }
 
 /**
  * Finds the class or object that a module exports, as default or under the name of the controller. Instantiates a class
- * once, without arguments.
- *
- * @throws Error with a message of one line when there is no such export, or any error of the constructor
+ * once, without arguments. @throws LoadRefusal, or any error of the constructor
  */
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const groupExport = findExport(`${name}Controller`, module);
   if (groupExport === undefined) {
-    throw new LoadRefusal(
-      'INVALID_EXPORT',
-      `it exports no group: export a class or an object, as default or as ${name}Controller`,
-    );
+    const message = `it exports no group: export a class or an object, as default or as ${name}Controller`;
+    throw new LoadRefusal('INVALID_EXPORT', message);
   }
   const { exported, exportName, moduleExports } = groupExport;
   const controller: object = isClass(exported) ? new exported() : exported;
@@ -99,7 +93,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
   // An instance itself holds only fields, which are no operations. So its levels begin with its prototype.
   for (let holder: object | null = isInstance ? Object.getPrototypeOf(controller) : controller; holder !== null; ) {
     if (holder === Object.prototype) break;
-    levels.push({ className: classNameOf(holder), holder });
+    levels.push({ className: classOf(holder)?.name, holder });
     holder = Object.getPrototypeOf(holder);
   }
   if ([controller, ...levels.map(({ holder }) => holder)].some(isProxy))
@@ -114,7 +108,6 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
  * @param isHidden says whether the source marks a method as private or protected
  * @param isStrict whether the group is strict without a route, as a root group is: a path without a group would call
  *   `index`
- * @throws Error with a message of one line
  */
 export function createGroup(
   name: string,
@@ -145,7 +138,7 @@ export function createGroup(
   const operations = Array.from(methods, ([key, { method, depth }]): [string, Operation] => {
     const settings = settingsOf(key);
     const names = { name: key, verb: verbOf(key) };
-    const unread = { check: undefined, filter: undefined, unfilteredReason: undefined, facts: undefined };
+    const unread = { check: undefined, filter: undefined, unfilteredReason: undefined, contract: undefined };
     return [key, { ...names, controller, method, settings, depth, guards, ...unread }];
   });
   const routes = createRoutes(names);
@@ -160,31 +153,20 @@ function findExport(
   controllerName: string,
   module: Module,
 ): Pick<Exported, 'exported' | 'exportName' | 'moduleExports'> | undefined {
-  const names = ['default', controllerName];
   const defaultExport = module.default;
   // The import of a CommonJS file has a default export that holds all exports. The same is true of TypeScript that tsx
   // compiles to CommonJS.
   const nested = mayBeGroup(defaultExport) && !isClass(defaultExport) ? (defaultExport as Module) : {};
-  const candidates = [
-    ...names.map((name) => ({ holder: nested, name })),
-    ...names.map((name) => ({ holder: module, name })),
-  ];
-  for (const { holder, name } of candidates) {
-    const exported = Object.hasOwn(holder, name) ? holder[name] : undefined;
-    if (mayBeGroup(exported))
-      return { exported, exportName: name, moduleExports: holder === module ? module : { ...module, ...nested } };
-  }
+  for (const holder of [nested, module])
+    for (const exportName of ['default', controllerName]) {
+      const exported = Object.hasOwn(holder, exportName) ? holder[exportName] : undefined;
+      if (mayBeGroup(exported))
+        return { exported, exportName, moduleExports: holder === module ? module : { ...module, ...nested } };
+    }
   return undefined;
 }
 
-function mayBeGroup(value: unknown): value is object {
-  return isClass(value) || (typeof value === 'object' && value !== null && !Array.isArray(value));
-}
-
-interface SortedMembers {
-  readonly methods: Map<string, Pick<Operation, 'method' | 'depth'>>;
-  readonly unexposed: Unexposed[];
-}
+const mayBeGroup = (value: unknown): value is object => isClass(value) || isObject(value);
 
 type IsHidden = (name: string, depth: number) => boolean;
 
@@ -200,8 +182,8 @@ function sortMembers(
   levels: Exported['levels'],
   fields: ReadonlyMap<string, PropertyDescriptor>,
   isHidden: IsHidden,
-): SortedMembers {
-  const methods: SortedMembers['methods'] = new Map();
+): { methods: Map<string, Pick<Operation, 'method' | 'depth'>>; unexposed: Unexposed[] } {
+  const methods = new Map<string, Pick<Operation, 'method' | 'depth'>>();
   const unexposed: Unexposed[] = [];
   const seenNames = new Set<string>();
   for (const [depth, { holder }] of levels.entries()) {
@@ -230,9 +212,9 @@ function whyUnexposed(name: string, depth: number, isHidden: IsHidden): string |
 }
 
 function methodsAmong(holder: object, reason: string): Unexposed[] {
-  return Object.entries(Object.getOwnPropertyDescriptors(holder))
-    .map(([name, { value }]) => ({ name, reason, method: value as unknown }))
-    .filter(({ method }) => typeof method === 'function' && !isClass(method));
+  return Array.from(propertiesOf(holder), ([name, { value }]) => ({ name, reason, method: value as unknown })).filter(
+    ({ method }) => typeof method === 'function' && !isClass(method),
+  );
 }
 
 /** Refuses a route that would never answer, as in `'POST' = inTransaction(create)`. */
@@ -248,10 +230,4 @@ function refuseRoute(name: string, kind: 'a field' | 'static'): void {
 function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
-}
-
-/** Returns the name of the class whose prototype is `holder`, or undefined when no class has this prototype. */
-function classNameOf(holder: object): string | undefined {
-  const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
-  return typeof declaringClass === 'function' ? declaringClass.name : undefined;
 }

@@ -17,7 +17,6 @@ export interface Protections {
   readonly guards: Guards | undefined;
 }
 
-/** One property of a controller, or one export of its module. */
 interface Member {
   /** The kind of the object that holds the member. `prototype` is a prototype of the controller. */
   readonly holderKind: 'static' | 'field' | 'prototype' | 'object' | 'export';
@@ -30,11 +29,7 @@ interface Member {
   readonly value: unknown;
 }
 
-/**
- * @param operations the names of the group's operations
- * @throws Error with a message of one line that names the wrong form and its cure, or the error that a static accessor
- *   throws
- */
+/** @throws LoadRefusal that names a wrong form and its cure, or the error that a static accessor throws */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
   const classes = classesOf(exported);
@@ -63,14 +58,12 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     if (problem !== undefined) throw new LoadRefusal('INVALID_GUARD', `${prefix}${String(member.key)} ${problem}`);
   }
   for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
-  /** Returns the guards of one name, nearest first. */
   const guardsOf = (guard: GuardName): unknown[] => {
     const [nearest, ...others] = members.filter(({ name }) => name === guard);
     if (isInstance && nearest?.holderKind === 'field' && others.length > 0)
       throw new LoadRefusal('INVALID_GUARD', `${guard} is a field and a method: keep one of them`);
     return nearest === undefined ? [] : [nearest.value, ...others.map(({ value }) => value)];
   };
-  /** Returns the guards that all run, the parents' first. */
   const chainOf = (guard: GuardName): unknown[] => {
     const guards = guardsOf(guard);
     if (guards.length > 1 && guards.some((method) => callsParent(method, guard)))
@@ -120,7 +113,6 @@ function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): s
   return isPlainFunction(value) ? undefined : `is a generator: ${methodCure(guard)}`;
 }
 
-/** The guards, with the parameters of each. */
 const GUARDS = { _before: 'data, params', _around: 'next, data, params', _after: 'result, params' } as const;
 type GuardName = keyof typeof GUARDS;
 
@@ -173,23 +165,25 @@ function checkPrivateNames(text: string, cure: string): void {
   )) {
     if (text.match(new RegExp(`#${name}\\b`, 'g'))?.length !== 1) continue;
     const guard = guardMeantBy(name);
-    throw new LoadRefusal(
-      'INVALID_GUARD',
-      `#${name} is used nowhere: ${guard === undefined ? cure : methodCure(guard)}`,
-    );
+    const itsCure = guard === undefined ? cure : methodCure(guard);
+    throw new LoadRefusal('INVALID_GUARD', `#${name} is used nowhere: ${itsCure}`);
   }
 }
 
-/**
- * Returns the class of an instance and its parent classes, nearest first; for an object, the classes of its prototypes.
- */
+/** Returns the class whose prototype is `holder`. */
+export function classOf(holder: object): { readonly name: string } | undefined {
+  const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
+  return typeof declaringClass === 'function' ? declaringClass : undefined;
+}
+
+/** Returns the class of an instance, or those of an object's prototypes, and the parent classes, nearest first. */
 function classesOf({ levels, isInstance }: Exported): object[] {
   const classes = new Set<object>();
   for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
-    const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
     // `Object.setPrototypeOf` can give a parent to the prototypes alone, or to the classes alone. So both are followed.
+    let ancestor: unknown = classOf(holder);
     for (
-      let ancestor = declaringClass;
+      ;
       typeof ancestor === 'function' && ancestor !== Function.prototype;
       ancestor = Object.getPrototypeOf(ancestor)
     )

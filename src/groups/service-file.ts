@@ -15,14 +15,10 @@ import type { Task } from '../live/tasks/task.ts';
 export interface LoadedService extends ServiceDefinition {
   readonly file: string;
   readonly errorBody: ErrorBody;
-  /** The tasks of `background`; undefined without `background`. */
   readonly tasks?: ReadonlyMap<string, Task>;
 }
 
-/**
- * @param path the real path of the file
- * @throws ContractError for a wrong property, with the line of this property
- */
+/** @param path the real path of the file. @throws ContractError with the line of a wrong property */
 export function createService(
   path: string,
   module: Readonly<Record<string, unknown>>,
@@ -34,17 +30,14 @@ export function createService(
     // An `export const access` was probably meant as the property `access` of the default export. Without an error, the
     // service would serve without this protection.
     const strayName = Object.keys(exported).find(isServiceProperty);
-    if (strayName !== undefined) {
-      const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
-      throw new DefinitionError(message, strayName);
-    }
+    const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
+    if (strayName !== undefined) throw new DefinitionError(message, strayName);
     return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
     throw error instanceof DefinitionError ? refuseProperty(path, error.message, error.property) : error;
   }
 }
 
-/** @param path the real path of the file */
 export function refuseProperty(path: string, message: string, property: string | undefined): ContractError {
   const line = lineOfProperty(readSourceOrEmpty(path), property);
   return new ContractError(`${path}:${line}`, message, 'INVALID_SERVICE_FILE');

@@ -1,6 +1,8 @@
 // Applies the service file to a group when the group loads. An operation without its own setting `access` gets that of
 // the service file. A group does not load when the service file does not allow one of its operations.
+import { namesOf, verbOf } from '../base/route-name.ts';
 import { requiresUser } from '../callers/access/access.ts';
+import { dataIsQuery } from '../contract/check/library.ts';
 import type { ServiceState } from '../live/load/registry.ts';
 import type { Around } from './exported.ts';
 import { refuseOperation } from './group-contract.ts';
@@ -17,7 +19,9 @@ export function applyService(group: Group, service: LoadedService, file: string)
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const { access = service.access } = operation.settings;
       const settings = access === operation.settings.access ? operation.settings : { ...operation.settings, access };
-      const problem = problemOf(operation, access, service);
+      const problem =
+        problemOfUser(operation, access, service.authenticate) ??
+        (service.refusesUnchecked && settings.unchecked !== true ? problemOfTypes(operation) : undefined);
       if (problem !== undefined) refuseOperation(group, name, problem, file);
       // The steps of a mount are those of an operation up to `limit`, so nothing surrounds its handler.
       const guards = operation.mount === undefined ? withAround(operation.guards, service) : undefined;
@@ -38,61 +42,42 @@ function withAround(guards: Operation['guards'], { around }: LoadedService): Ope
 /** With a broken service file no request is answered, so no operation is refused. @throws ContractError */
 export function applyRules(group: Group, state: ServiceState, file: string): Group {
   if (state.kind === 'loaded') return applyService(group, state.service, file);
-  if (state.kind === 'none') refuseUserWithoutService(group, file);
-  return group;
-}
-
-/** Refuses operations that need a user, because without a service file no function identifies users. */
-function refuseUserWithoutService(group: Group, file: string): void {
-  for (const [name, operation] of group.operations) {
+  // Without a service file no function identifies users.
+  for (const [name, operation] of state.kind === 'none' ? group.operations : []) {
     const problem = problemOfUser(operation, operation.settings.access ?? 'anyone', undefined);
     if (problem !== undefined) refuseOperation(group, name, problem, file);
   }
-}
-
-function problemOf(
-  operation: Operation,
-  access: NonNullable<Operation['settings']['access']>,
-  service: LoadedService,
-): string | undefined {
-  return (
-    problemOfUser(operation, access, service.authenticate) ??
-    (service.refusesUnchecked && operation.settings.unchecked !== true ? problemOfTypes(operation) : undefined)
-  );
+  return group;
 }
 
 function problemOfUser(
-  { facts }: Operation,
+  { contract }: Operation,
   access: NonNullable<Operation['settings']['access']>,
   authenticate: LoadedService['authenticate'],
 ): string | undefined {
   if (requiresUser(access) && authenticate === undefined)
     return "access asks for a 'user', and no service file has authenticate: write it in controllers/service.ts";
-  if (facts?.user === 'required' && !requiresUser(access))
+  if (contract?.user === 'required' && !requiresUser(access))
     return "its params have a user that is always there: write access: 'user', or user?: in the type of the params";
   return undefined;
 }
 
-/** Matches the names of operations whose requests have no body, so that there is no body to check. */
-const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
-
 function problemOfTypes(operation: Operation): string | undefined {
-  const { name, facts, mount } = operation;
+  const { name, contract, mount } = operation;
   const cure =
     mount === undefined
       ? `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`
       : 'write { unchecked: true } into the settings of mount()';
-  const isUnchecked = facts?.hasDataSchema !== true && facts?.uncheckedReason !== undefined;
-  if (isUnchecked && !BODILESS_NAME.test(name))
+  const isUnchecked = contract?.data === undefined && contract?.uncheckedReason !== undefined;
+  if (isUnchecked && !dataIsQuery(name) && verbOf(name) !== 'OPTIONS')
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   if (operation.unfilteredReason !== undefined)
     return `results: 'declared' does not limit its result (${operation.unfilteredReason}), and the service file says unchecked: 'refuse'`;
-  const typedNames = facts?.pathNames ?? [];
-  const untypedSegment = parseRouteName(name)?.segments.find(
-    (segment) =>
-      segment.literal === undefined && operation.settings.path === undefined && !typedNames.includes(segment.name),
+  const typedNames = contract?.path?.properties ?? {};
+  const names = operation.settings.path === undefined ? namesOf(parseRouteName(name)?.segments ?? []) : [];
+  const untypedName = names.find((captured) => !Object.hasOwn(typedNames, captured));
+  return (
+    untypedName &&
+    `its path has {${untypedName}} without a type, and the service file says unchecked: 'refuse': ${cure}`
   );
-  return untypedSegment === undefined || untypedSegment.literal !== undefined
-    ? undefined
-    : `its path has {${untypedSegment.name}} without a type, and the service file says unchecked: 'refuse': ${cure}`;
 }

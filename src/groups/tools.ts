@@ -23,10 +23,7 @@ function toolNameOf(group: string, { name, verb, settings: { tool = false } }: O
   return typeof tool === 'string' ? tool : `${idOfGroup(urlNameOf(group))}_${operationIdOf(name)}`;
 }
 
-/**
- * @param owners the group name by tool name, for the groups that serve already
- * @throws ContractError when two tools have one name, or when an operation cannot be a tool
- */
+/** @param owners the group name by tool name, for the groups that serve already. @throws ContractError */
 export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {
   const toolsSoFar = new Map<string, string>();
   for (const operation of group.operations.values()) {
@@ -42,7 +39,7 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
 
 function problemOf(
   toolName: string,
-  { verb, settings, facts }: Operation,
+  { verb, settings, contract }: Operation,
   namesake: string | undefined,
 ): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
@@ -50,5 +47,7 @@ function problemOf(
   if (!TOOL_NAME.test(toolName)) return `the tool would be called ${toolName}, longer than 64 characters: ${cure}`;
   if (verb === ANY_VERB) return 'no tool has every method: write a route of one method';
   if (settings.body === 'stream') return 'no tool sends a body that is a stream: write tool: false';
-  return facts?.hasOnlyEvents ? 'no tool returns a stream of events: write tool: false' : undefined;
+  return contract?.results.every(({ body }) => body === 'events')
+    ? 'no tool returns a stream of events: write tool: false'
+    : undefined;
 }

@@ -30,12 +30,13 @@ export function createCallSteps(options: CallOptions) {
   const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
-    const { check, facts } = exchange.choice.operation;
+    const { check, contract } = exchange.choice.operation;
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
-    if (facts?.headerNames !== undefined) input.headers = readHeaders(exchange.request.rawHeaders, facts.headerNames);
+    if (contract?.headers !== undefined)
+      input.headers = readHeaders(exchange.request.rawHeaders, contract.headers.properties ?? {});
     // The schemas of a library are code of the author. The check of types is not, so it does not pay for a context.
-    const problems = facts?.runsAuthorsCode
+    const problems = contract?.runsAuthorsCode
       ? (contexts.run(exchange, () => runCheck(check, input, exchange)) as ReturnType<RequestCheck>)
       : runCheck(check, input, exchange);
     if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);
@@ -162,11 +163,11 @@ export function createCallSteps(options: CallOptions) {
 }
 
 /** Reads the declared headers. A header that was sent several times is a list, like a repeated name in a query. */
-function readHeaders(rawHeaders: readonly string[], declared: readonly string[]): Record<string, unknown> {
+function readHeaders(rawHeaders: readonly string[], declared: object): Record<string, unknown> {
   const headers: Record<string, unknown> = Object.create(null);
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] as string).toLowerCase();
-    if (!declared.includes(name)) continue;
+    if (!Object.hasOwn(declared, name)) continue;
     const values = headers[name];
     headers[name] = values === undefined ? rawHeaders[i + 1] : [values, rawHeaders[i + 1]].flat();
   }

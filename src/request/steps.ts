@@ -136,7 +136,7 @@ function useOperation(name: string, controller: object, method: OperationMethod)
   const choice: Choice = {
     operation: {
       ...{ name, verb: 'POST', controller, method, settings: NO_SETTINGS, depth: 0 },
-      ...{ guards: undefined, check: undefined, facts: undefined, filter: undefined, unfilteredReason: undefined },
+      ...{ guards: undefined, check: undefined, contract: undefined, filter: undefined, unfilteredReason: undefined },
     },
     path: {},
     isByName: false,

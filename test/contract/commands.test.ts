@@ -10,12 +10,14 @@ const FILES = {
   'controllers/UserController.ts': `import type { ControllerParams, Int } from 'gatefold';
 import type { Row } from 'database';
 interface NewUser { name: string; age?: Int }
+type Nested = Nested[];
 export default class UserController {
   index(query: { page?: Int }): Row[] { return [query as never]; }
   created(user: NewUser, params: ControllerParams<{ query: { dryRun?: boolean } }>) { return [user, params]; }
   red(data: unknown) { return data; }
   patch(data: any) { return data; }
   options(pair: [string, number]) { return pair; }
+  nest(lists: Nested) { return lists; }
 }
 `,
 };
@@ -39,7 +41,7 @@ test('routes lists the checked data of each operation, or the reason for no chec
   const told = (
     json.routes as { operation: string; path: string; contract?: { checked: string; unchecked?: string } }[]
   )
-    .filter(({ path }) => path === '/api/user')
+    .filter(({ path }) => path.startsWith('/api/user'))
     .map(({ operation, contract }) => [operation, contract?.checked || contract?.unchecked]);
   assert.deepEqual(Object.fromEntries(told), {
     index: 'data { page? }',
@@ -47,6 +49,7 @@ test('routes lists the checked data of each operation, or the reason for no chec
     red: 'its type is unknown or any',
     patch: 'its type is unknown or any',
     options: 'data list',
+    nest: 'data list of list of list',
   });
 });
 
@@ -57,7 +60,7 @@ test('doctor reports unchecked data and undocumented results', async () => {
     .map(({ message }) => message);
   assert.deepEqual(notes, [
     'index: not documented: Row comes from a package, whose types are not read',
-    'created, red, patch, options: not documented: its result has no type in the source, so it is unknown: annotate it',
+    'created, red, patch, options, nest: not documented: its result has no type in the source, so it is unknown: annotate it',
     'red, patch: the data is not checked: its type is unknown or any',
   ]);
 });

@@ -9,8 +9,10 @@ import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { findLevels } from '../../src/contract/types/class-levels.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
+const CONTRACT = { name: 'created', isDeprecated: false, dataIsOptional: false, results: [] };
 const LIMIT_MS = 5000;
 const TOO_MANY = 'takes too many steps to be checked';
+const BOUNDED = '/** @pattern ^a{0,299}a*$ */\ntype T = string;';
 const EMAIL = '/** @pattern ^[^@]+@[^@]+\\.[^@]+$ */\ntype T = string;';
 
 function checkOf(source: string): (data: unknown) => string | undefined {
@@ -34,17 +36,7 @@ function partsOf(source: string): (data: unknown) => { data: unknown; problems: 
       { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
     ),
   );
-  const check = createRequestCheck({
-    data,
-    dataIsOptional: false,
-    query: undefined,
-    path: undefined,
-    headers: undefined,
-    isClosed: false,
-    isPatch: false,
-    compilers: createCompilers(writer.defs),
-    librarySchemas: { queryAsData: 'never' },
-  });
+  const check = createRequestCheck({ ...CONTRACT, data }, {}, { queryAsData: 'never' }, createCompilers(writer.defs));
   return (value) => {
     const parts = { data: value, query: undefined, path: undefined, headers: undefined };
     const problems = check?.(parts, 'body', 'POST') ?? [];
@@ -161,6 +153,9 @@ describe('the check has a bound for', () => {
       () => '@'.repeat(547),
       'is too long for its pattern',
     ],
+    // Each match may take 1,000 times 300 steps, and 1,001 times 300.
+    ['a text with as many steps as are allowed', BOUNDED, () => 'a'.repeat(999), undefined],
+    ['a text with more steps', BOUNDED, () => 'a'.repeat(1000), 'is too long for its pattern'],
     ['the pattern of the documentation and 546 characters', EMAIL, () => `a@${'.'.repeat(544)}`, undefined],
     [
       '99 texts for a pattern with two repetitions',
@@ -286,17 +281,8 @@ describe('the check has a bound for', () => {
 
   test('the patterns of all parts of a request together', () => {
     const pattern = { type: 'object', properties: { a: { type: 'array', items: { type: 'string', pattern: 'a+a' } } } };
-    const check = createRequestCheck({
-      data: pattern,
-      dataIsOptional: false,
-      query: pattern,
-      path: undefined,
-      headers: undefined,
-      isClosed: false,
-      isPatch: false,
-      compilers: createCompilers({}),
-      librarySchemas: { queryAsData: 'never' },
-    });
+    const contract = { ...CONTRACT, data: pattern, query: pattern };
+    const check = createRequestCheck(contract, {}, { queryAsData: 'never' }, createCompilers({}));
     const half = { a: Array.from({ length: 40 }, () => 'a'.repeat(99)) };
     const problemsOf = (data: unknown) =>
       check?.({ data, query: half, path: undefined, headers: undefined }, 'body', 'POST');

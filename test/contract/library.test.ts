@@ -6,7 +6,12 @@ import { applySchemas, schemasOfSettings } from '../../src/contract/part-schemas
 import { UNKNOWN_RESULT } from '../../src/contract/results.ts';
 
 const schemaOf = (result: unknown, jsonSchema?: () => unknown): StandardSchema => ({
-  '~standard': { validate: () => result, ...(jsonSchema && { jsonSchema: { input: jsonSchema } }) },
+  '~standard': {
+    version: 1,
+    vendor: 'none',
+    validate: () => result,
+    ...(jsonSchema && { jsonSchema: { input: jsonSchema } }),
+  },
 });
 
 describe('a validation result of a library', () => {

@@ -26,6 +26,7 @@ export default class XController {
     'GET closed': { closed: true },
     'GET both': { closed: true },
     'GET none': { closed: true },
+    'GET any': { closed: true },
     'GET json': { closed: true, query: { type: 'object', properties: { a: { type: 'string' } } } },
     'GET {id}': { path: schema },
   };
@@ -34,11 +35,13 @@ export default class XController {
   }
   all(data: unknown, { headers }: ControllerParams) { return { host: typeof headers.host, x: headers['x-a'] ?? null }; }
   required(data: unknown, { headers }: ControllerParams<{ headers: { 'x-a': Int } }>) { return headers; }
+  none(data: unknown, { headers }: ControllerParams<{ headers: {} }>) { return { headers }; }
   closed(data: Filter) { return data; }
   tagged(data: Tagged) { return data; }
   open(data: Record<string, string>) { return data; }
   'GET closed'(data: Filter) { return data; }
   'GET none'() { return {}; }
+  'GET any'(data: Record<string, string>, { query }: ControllerParams<{ query: { b?: Int } }>) { return { data, query }; }
   'GET json'(data: { a?: string }) { return data; }
   'GET both'(data: { a?: string }, { query }: ControllerParams<{ query: { b?: Int } }>) { return { ...data, ...query }; }
   'GET {id}'(data: unknown, { path }: ControllerParams<{ path: { id: number } }>) { return { path }; }
@@ -114,6 +117,8 @@ describe('a declared header', () => {
   test('is required', async () =>
     assert.deepEqual(await ask('/required', { method: 'POST' }), ['header /x-a required']));
 
+  test('is none where the type has no name', async () =>
+    assert.deepEqual(await ask('/none', { method: 'POST', headers: { 'X-A': '7' } }), { headers: {} }));
   test('leaves all headers to operations that declare none', async () =>
     assert.deepEqual(await ask('/all', { method: 'POST', headers: { 'X-A': '7' } }), { host: 'string', x: '7' }));
 });
@@ -164,6 +169,7 @@ describe('closed: true', () => {
     ['refuses it beside a body', '/closed?z=1', post({ a: 'x' }), ['query /z additionalProperties']],
     ['refuses it by a JSON Schema', '/json?a=x&z=1', {}, ['query /z additionalProperties']],
     ['accepts a request without a query', '/none', {}, {}],
+    ['accepts each name of a record beside a type', '/any?a=x&b=7', {}, { data: { a: 'x', b: '7' }, query: { b: 7 } }],
     ['refuses a name that neither declares', '/both?a=x&b=7&z=1', {}, ['query /z additionalProperties']],
   ];
   for (const [name, path, init, expected] of rows)

@@ -205,6 +205,21 @@ describe('the request of an operation', () => {
       'application/octet-stream',
     ]);
   });
+  test('has a form for a file at any depth, and JSON for a type with many fields of itself', () => {
+    const file: Schema = { type: 'string', contentMediaType: 'application/octet-stream' };
+    const levels = Array.from({ length: 12 }, (_, i) => `level${i}`);
+    const deep = levels.reduce<Schema>((inner, name) => ({ type: 'object', properties: { [name]: inner } }), file);
+    const tree = { $ref: '#/$defs/Tree' };
+    const defs = { Tree: { type: 'object', properties: Object.fromEntries(levels.map((name) => [name, tree])) } };
+    const rows = [
+      { name: 'POST deep', data: deep },
+      { name: 'POST tree', data: tree },
+    ];
+    const { paths } = documentOf(group('Order', rows, defs));
+    const typesAt = (path: string) => Object.keys(paths[path]?.post?.requestBody?.content ?? {});
+    assert.deepEqual(typesAt('/api/order/deep'), ['multipart/form-data']);
+    assert.deepEqual(typesAt('/api/order/tree'), ['application/json']);
+  });
   test('has a query that is not a plain object as one parameter', () => {
     assert.deepEqual(named(only({ name: 'index', data: { anyOf: [ITEM, { type: 'null' }] } })), ['query query']);
   });

@@ -1,42 +1,19 @@
 // Schemas of validation libraries (zod, valibot, arktype, …). A controller declares them in `static operations`, in
 // place of types of its source. All of them have the interface of https://standardschema.dev. The library then checks
 // the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
-
+import type { OperationSettings, StandardSchema as PlainSchema } from '../../api/controller/operations.ts';
+import { methodOf, splitRouteName, verbOf } from '../../base/route-name.ts';
+import { isObject } from '../../base/values.ts';
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
 import { cutPointer, escapeStep } from './run.ts';
 
-interface JsonSchemaOptions {
-  readonly target: string;
-  readonly libraryOptions?: object;
-}
-
-/** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
-export interface StandardSchema {
-  readonly '~standard': {
-    readonly validate: (value: unknown) => unknown;
-    readonly jsonSchema?: {
-      readonly input?: (options: JsonSchemaOptions) => unknown;
-      readonly output?: (options: JsonSchemaOptions) => unknown;
-    };
+/** A schema by the interface of standardschema.dev, also with what the document uses. */
+export interface StandardSchema extends PlainSchema {
+  readonly '~standard': PlainSchema['~standard'] & {
+    readonly jsonSchema?: { readonly [Side in 'input' | 'output']?: (options: object) => unknown };
   };
-}
-
-/**
- * The settings of one operation in `static operations` that replace types of its source. A schema that is no Standard
- * Schema is a JSON Schema.
- */
-export interface ContractSettings {
-  /** Whether requests are not checked, although the source declares their types. */
-  readonly unchecked?: boolean | undefined;
-  readonly body?: StandardSchema | object | 'stream' | undefined;
-  readonly query?: StandardSchema | object | undefined;
-  readonly path?: StandardSchema | object | undefined;
-  readonly closed?: boolean | undefined;
-  readonly result?: StandardSchema | object | undefined;
-  readonly status?: number | undefined;
-  readonly summary?: string | undefined;
 }
 
 /**
@@ -47,25 +24,20 @@ export interface ContractSettings {
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
-/**
- * Decides by the operation's name. `index` and `deleted` answer GET and DELETE, whose data is the query. `created`,
- * `red` and `patch` answer POST, PUT and PATCH, whose data is the body.
- */
-export function queryAsData(name: string, { body, query }: ContractSettings): QueryAsData {
+export function queryAsData(name: string, { body, query }: OperationSettings): QueryAsData {
   if (query === undefined || body === 'stream') return 'never';
   if (dataIsQuery(name)) return body === undefined ? 'always' : 'without a body';
-  return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH)(?: |$)/.test(name)
-    ? 'never'
-    : 'without a body';
+  const verb = splitRouteName(name)?.verb ?? methodOf(name) ?? '';
+  return body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb) ? 'never' : 'without a body';
 }
 
-/** Whether the operation's name is that of a request without a body, whose data is the query. */
-export function dataIsQuery(name: string): boolean {
-  return /^(?:index|deleted)$|^(?:GET|HEAD|DELETE)(?: |$)/.test(name);
-}
+/** Methods whose body has no defined meaning (RFC 9110, 9.3.1), so that their data is the query. */
+export const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+
+export const dataIsQuery = (name: string): boolean => METHODS_WITHOUT_BODY.has(verbOf(name));
 
 /** Whether the type of `data` in the source is not used: a library checks `data`, or `data` is a stream. */
-export function needsNoDataType(name: string, settings: ContractSettings): boolean {
+export function needsNoDataType(name: string, settings: OperationSettings): boolean {
   return settings.body !== undefined || queryAsData(name, settings) === 'always';
 }
 
@@ -112,8 +84,7 @@ export function jsonSchemaOf(
   const write = (libraryOptions?: object): Schema => {
     const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);
-    if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
-    return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
+    return isObject(jsonSchema) ? (JSON.parse(JSON.stringify(jsonSchema)) as Schema) : {};
   };
   let gap: string | undefined;
   try {

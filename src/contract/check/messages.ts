@@ -20,7 +20,6 @@ const wrongType = (type: keyof typeof KIND_DESCRIPTIONS): Fault =>
   fault('type', `must be ${KIND_DESCRIPTIONS[type]}`, { type });
 const count = (number: number, word: string, words: string): string => `${number} ${number === 1 ? word : words}`;
 
-/** Descriptions of strings with a `format`, by the name of the format. */
 export const FORMAT_DESCRIPTIONS: Readonly<Record<string, string>> = {
   email: 'an email address',
   uuid: 'a UUID',
@@ -32,7 +31,6 @@ export const FORMAT_DESCRIPTIONS: Readonly<Record<string, string>> = {
   hostname: 'a host name',
 };
 
-/** Descriptions of values by their kind, as in `must be a string or null`. */
 export const KIND_DESCRIPTIONS = {
   null: 'null',
   boolean: 'true or false',
@@ -56,7 +54,6 @@ export function listLiterals(literals: readonly unknown[]): string {
   return shown.length <= 2 ? shown.join(' or ') : `one of ${shown.join(', ')}`;
 }
 
-/** Joins the alternatives of a union: `a string or null`. */
 export function joinAlternatives(descriptions: readonly string[]): string {
   return descriptions.length > MAX_ALTERNATIVES
     ? `one of ${descriptions.length} kinds of value`
@@ -66,7 +63,6 @@ export function joinAlternatives(descriptions: readonly string[]): string {
 const cut = (text: string): string =>
   text.length > MAX_LITERAL_LENGTH ? `${text.slice(0, MAX_LITERAL_LENGTH)}…` : text;
 
-/** Returns the first literals, and their number when there are more. */
 function shownLiterals(literals: readonly unknown[]): Fault['params'] {
   const allowedValues = Object.freeze(literals.slice(0, MAX_ALTERNATIVES));
   return literals.length > MAX_ALTERNATIVES ? { allowedValues, count: literals.length } : { allowedValues };
@@ -89,14 +85,12 @@ export const FAULTS = {
   tooManyFields: fault('maxProperties', `must have at most ${LIMITS.properties} fields`, { limit: LIMITS.properties }),
   tooLongForPattern: fault('steps', 'is too long for its pattern'),
   tooManySteps: fault('steps', 'takes too many steps to be checked'),
-  /** @param message the message of a validation library (such as zod), if it gives one */
   library: (message: unknown) => fault('library', typeof message === 'string' ? message : 'is not valid'),
   notFormat: (format: string) => fault('format', `must be ${FORMAT_DESCRIPTIONS[format]}`, { format }),
   notLiteral: (literals: readonly unknown[]) =>
     literals.length === 1
       ? fault('const', `must be ${listLiterals(literals)}`, { allowedValue: literals[0] })
       : fault('enum', `must be ${listLiterals(literals)}`, shownLiterals(literals)),
-  /** @param types the names of the types that have no literals */
   notInUnion: (description: string, types: readonly string[], literals: readonly unknown[]) =>
     fault('anyOf', `must be ${description}`, {
       ...(types.length > 0 && { type: Object.freeze([...types]) }),

@@ -1,8 +1,11 @@
 // Creates the check of an operation's requests. The check reports the mistakes of path, query and body together.
-import type { Problem, Schema } from '../contract.ts';
+import type { OperationSettings } from '../../api/controller/operations.ts';
+import { verbOf } from '../../base/route-name.ts';
+import type { OperationContract, Problem, Schema } from '../contract.ts';
+import type { PartSchema, PartSchemas } from '../part-schemas.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
-import type { QueryAsData, Validated } from './library.ts';
+import { METHODS_WITHOUT_BODY, needsNoDataType, type Validated, validate } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
 import { flattenParts } from './unions.ts';
 
@@ -11,40 +14,13 @@ export interface RequestParts {
   data: unknown;
   query: unknown;
   path: unknown;
-  /** Undefined when no header is declared. */
   headers: unknown;
 }
 
-export interface RequestSchemas {
-  readonly data: Schema | undefined;
-  /** Whether a request without data is valid. The operation then receives undefined. */
-  readonly dataIsOptional: boolean;
-  readonly query: Schema | undefined;
-  readonly path: Schema | undefined;
-  readonly headers: Schema | undefined;
-  /** Whether a field that the types do not declare is a mistake. */
-  readonly isClosed: boolean;
-  /** Whether the operation changes what is there, so that a field that is left out must stay as it is: no defaults. */
-  readonly isPatch: boolean;
-  readonly compilers: Compilers;
-  /**
-   * The schemas of validation libraries, such as zod. A part with such a schema has no schema from its TypeScript
-   * types. `body` is for `data`. `queryAsData` says which requests pass their query as `data` (library.ts).
-   */
-  readonly librarySchemas: {
-    readonly body?: Validate | undefined;
-    readonly query?: Validate | undefined;
-    readonly path?: Validate | undefined;
-    /** Whether `data` has a schema, of a library or a JSON Schema. */
-    readonly hasBody?: boolean;
-    readonly queryAsData: QueryAsData;
-  };
-}
-
-export type Validate = (value: unknown, part: Problem['in']) => Validated | Promise<Validated>;
+type Validate = (value: unknown, part: Problem['in']) => Validated | Promise<Validated>;
 
 /** Returns a check of texts in the form of a library's schema. */
-export function validateTexts(schema: Schema, { texts }: Compilers, isClosed: boolean): Validate {
+function validateTexts(schema: Schema, { texts }: Compilers, isClosed: boolean): Validate {
   const check = texts.compile(schema);
   return (value, part) => {
     const run = new CheckRun();
@@ -65,13 +41,7 @@ export function createCompilers(defs: Readonly<Record<string, Schema>>): Compile
   return { values, texts: createCompiler(defs, true, values) };
 }
 
-/**
- * Where `data` comes from:
- * - `body`: a JSON body
- * - `form`: a body whose values are texts
- * - `query`: the query
- * - `nothing`: no body was sent, and `data` is `{}`
- */
+/** Where `data` comes from. The values of a `form` are texts. `nothing`: no body was sent, and `data` is `{}`. */
 export type DataSource = 'body' | 'form' | 'query' | 'nothing';
 
 type Problems = readonly Problem[] | undefined;
@@ -79,13 +49,39 @@ type Problems = readonly Problem[] | undefined;
 /** @returns undefined for a request without mistakes. The result is a promise when a library's schema checks a part */
 export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: string) => Problems | Promise<Problems>;
 
-/** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
-const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+const validatorOf = (schema: PartSchema | undefined): Validate | undefined =>
+  schema === undefined || 'json' in schema ? undefined : (value, part) => validate(schema.standard, value, part);
 
-/** @returns undefined when the operation declares nothing to check */
-export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
-  const checkTypes = createTypeCheck(schemas);
-  const { body, query, path, hasBody, queryAsData } = schemas.librarySchemas;
+/** A closed operation that declares no query takes none. */
+const NO_FIELDS: Schema = { type: 'object', properties: {} };
+
+/**
+ * A Standard Schema replaces the type in the source, and its library does the check. The JSON Schema in the contract is
+ * then only for the document. A JSON Schema of the author is checked like a type, except for a query that is also the
+ * data.
+ */
+export function createRequestCheck(
+  contract: OperationContract,
+  settings: OperationSettings,
+  schemas: PartSchemas,
+  compilers: Compilers,
+): RequestCheck | undefined {
+  const { name, dataIsOptional } = contract;
+  const { queryAsData } = schemas;
+  const isClosed = settings.closed === true;
+  const hasBody = schemas.body !== undefined;
+  const isJsonQuery = schemas.query !== undefined && 'json' in schemas.query && queryAsData !== 'never';
+  const body = validatorOf(schemas.body);
+  const query = isJsonQuery ? validateTexts(contract.query as Schema, compilers, isClosed) : validatorOf(schemas.query);
+  const path = validatorOf(schemas.path);
+  const checksData = body === undefined && (hasBody || !needsNoDataType(name, settings));
+  const ownTypes = {
+    ...contract,
+    data: checksData ? contract.data : undefined,
+    query: query === undefined ? (contract.query ?? (isClosed ? NO_FIELDS : undefined)) : undefined,
+    path: path === undefined ? contract.path : undefined,
+  };
+  const checkTypes = createTypeCheck(ownTypes, isClosed, compilers);
   if (body === undefined && query === undefined && path === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`. GET, HEAD and DELETE have no body to check, so without a
@@ -103,8 +99,7 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
     if (path !== undefined) await convert('path', path(parts.path, 'path'));
     if (query !== undefined) await convert('query', query(parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
-    else if (body !== undefined && schemas.dataIsOptional && isLeftOut(dataSource, dataBeforeSchemas))
-      parts.data = undefined;
+    else if (body !== undefined && dataIsOptional && isLeftOut(dataSource, dataBeforeSchemas)) parts.data = undefined;
     else if (body !== undefined)
       await convert('data', body(dataBeforeSchemas, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
@@ -114,8 +109,11 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
 /** Checks the parts that have types in the source. @param dataSource undefined when `data` is not checked */
 type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined, verb: string) => Problems;
 
-function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
-  const { data, dataIsOptional, query, path, headers, isClosed, isPatch, compilers } = schemas;
+function createTypeCheck(
+  { name, data, dataIsOptional, query, path, headers }: OperationContract,
+  isClosed: boolean,
+  compilers: Compilers,
+): TypeCheck | undefined {
   if ([data, query, path, headers].every((schema) => schema === undefined)) return undefined;
   const checkDataAsValues = data && compilers.values.compile(data);
   const checkDataAsTexts = data && compilers.texts.compile(data);
@@ -124,6 +122,8 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
   const checkHeaders = headers && compilers.texts.compile(headers);
   // Both `data` and `params.query` may declare fields of one query.
   const queryNames = isClosed ? namesIn([data, query], compilers) : undefined;
+  // `patch` changes what is there, so a field that is left out must stay as it is.
+  const isPatch = verbOf(name) === 'PATCH';
 
   return (parts, dataSource, verb) => {
     const run = new CheckRun();

@@ -9,10 +9,7 @@ import { type Check, CheckRun, type Mistake } from './run.ts';
 /** Returns the first mistake of a result, or all undeclared fields; undefined for a result without mistakes. */
 export type ResultCheck = (result: unknown) => Pick<Mistake, 'pointer' | 'message'> | undefined;
 
-/**
- * @param isLimited whether undeclared fields are not sent; the others are reported, until the list stays the same
- * @returns undefined when no result has a schema
- */
+/** @param isLimited whether undeclared fields are not sent; the others are reported, until the list stays the same */
 export function createResultCheck(
   { results }: OperationContract,
   defs: Readonly<Record<string, Schema>>,

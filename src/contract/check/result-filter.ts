@@ -18,10 +18,7 @@ export interface ResultFilter {
   readonly isOutput?: boolean;
 }
 
-/**
- * @param schema the schema of the first result, which replaces its type
- * @returns undefined when every result may have any fields
- */
+/** @param schema the schema of the first result, which replaces its type */
 export function createResultFilter(
   { results }: OperationContract,
   compile: CompileCopy,

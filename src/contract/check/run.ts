@@ -4,11 +4,7 @@ import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS, type Fault } from './messages.ts';
 
-/**
- * Checks a value and converts it to its declared type.
- *
- * @returns the converted value, which is meaningless when the check has reported a mistake to `run`
- */
+/** Converts a value to its declared type. The result is meaningless when the check has reported a mistake to `run`. */
 export type Check = (value: unknown, run: CheckRun) => unknown;
 
 export interface Mistake extends Fault {
@@ -48,7 +44,6 @@ export class CheckRun {
   depth = 0;
   /** When set, an undeclared field is a mistake, except for fields with these names. */
   alsoDeclared: ReadonlySet<string> | undefined;
-  /** Whether a field that is left out gets its default. */
   fillsDefaults = true;
   #steps = 0;
 

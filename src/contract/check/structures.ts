@@ -165,7 +165,6 @@ export function compileObject(schema: Schema, { compile, parsesText, forDefaults
     }
   }
 
-  /** Copies the declared fields. With `includesUndeclared`, copies also the undeclared fields as they were sent. */
   function copyFields(fields: Fields, conversions: Conversions, includesUndeclared: boolean): Record<string, unknown> {
     const copy = emptyLike(fields);
     if (includesUndeclared)

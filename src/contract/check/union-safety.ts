@@ -6,10 +6,7 @@ import type { Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
 import { findTag, flattenParts, kindsOf } from './unions.ts';
 
-/**
- * Finds the first recursive union with parts that no field distinguishes. Returns a line that describes the union
- * and says what to write instead, or undefined when there is no such union.
- */
+/** Returns a line that describes the first such union, and says what to write instead. */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
   const resolver = { resolve: (schema: Schema): Schema => resolveReference(schema, defs) };
   for (const schema of reachableFrom(schemas)) {

@@ -189,7 +189,6 @@ function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema): string {
   return KIND_DESCRIPTIONS[kind === 'number' && type === 'integer' ? 'integer' : kind];
 }
 
-/** Describes the mistake of a value that no part accepts. Literals are listed by their values. */
 function describeFault(schemas: readonly Schema[], compiler: Compiler): Fault {
   const descriptions = new Set<string>();
   const types = new Set<string>();

@@ -8,7 +8,6 @@ import type { SchemaWriter } from './schema.ts';
 /** @param label the name for a definition whose pointer gives no usable name, such as `#` or `#/$defs/__schema0` */
 export type MoveDefinitions = (schema: Schema, label: string) => Schema;
 
-/** Keywords whose value is a map of schemas. */
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 /** Keywords whose value is data and not a schema. The value may contain any key. */
 const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples']);
@@ -48,7 +47,6 @@ export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'r
       return name === undefined ? [] : [[key, `#/$defs/${name}`]];
     }
 
-    /** Returns the new name of a definition; undefined when the pointer leads to none. */
     function moveTarget(pointer: string): string | undefined {
       const movedName = namesByPointer.get(pointer);
       if (movedName !== undefined) return movedName;
@@ -82,10 +80,7 @@ export function follow(root: Schema, pointer: string): Schema | boolean | undefi
   let target: unknown = root;
   for (const step of pointer.split('/').slice(1)) {
     const key = unescapeStep(step);
-    target =
-      typeof target === 'object' && target !== null && Object.hasOwn(target, key)
-        ? (target as Record<string, unknown>)[key]
-        : undefined;
+    target = typeof target === 'object' && Object.hasOwn(Object(target), key) ? Object(target)[key] : undefined;
   }
   return isObject(target) || typeof target === 'boolean' ? target : undefined;
 }

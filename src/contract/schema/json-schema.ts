@@ -9,10 +9,12 @@ import { follow } from './bundle.ts';
 
 type Raw = Readonly<Record<string, unknown>>;
 
+const NUMBER_KEYWORDS = 'format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf';
 /** The keywords that apply to values of a type. */
 const KEYWORDS: Readonly<Record<string, string>> = {
   string: 'minLength maxLength pattern format',
-  number: 'format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
+  number: NUMBER_KEYWORDS,
+  integer: NUMBER_KEYWORDS,
   array: 'items prefixItems additionalItems minItems maxItems uniqueItems',
   object: 'properties required additionalProperties patternProperties',
   boolean: '',
@@ -110,16 +112,11 @@ export function readJsonSchema(root: unknown): Schema {
       const [word] = words;
       return word === undefined ? common : fail(`has ${word} and no type: write its type`);
     }
-    const types = [raw.type].flat() as unknown[];
-    const unknownType = types.find(
-      (type) => typeof type !== 'string' || (KEYWORDS[type] === undefined && type !== 'integer'),
-    );
+    const types = [raw.type].flat() as string[];
+    const unknownType = types.find((type) => typeof type !== 'string' || !Object.hasOwn(KEYWORDS, type));
     if (types.length === 0 || unknownType !== undefined)
       fail(`has the type ${String(unknownType)}, which JSON has not`);
-    only(
-      'type',
-      ...types.flatMap((type) => KEYWORDS[type === 'integer' ? 'number' : (type as string)]?.split(' ') ?? []),
-    );
+    only('type', ...types.flatMap((type) => (KEYWORDS[type] as string).split(' ')));
     return {
       ...common,
       type: raw.type as string,

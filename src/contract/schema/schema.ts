@@ -5,14 +5,10 @@ import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
 import { mayBeAbsent, type NamedShape, type Notes, type RecordShape, resolve, type Shape } from '../types/shape.ts';
 
-/** Marks the schema of a text that the check converts to a `Date`. */
+/** Marks for the check: a text becomes a `Date`, a form has a `File`, a text is trimmed, a default is filled in. */
 export const IS_DATE = Symbol('date');
-/** Marks the schema of a `File` in a form. */
 export const IS_FILE = Symbol('file');
-
-/** Marks the schema of a text whose white space at both ends is removed. */
 export const IS_TRIMMED = Symbol('trimmed');
-/** Marks the schema of a field that gets its `default` when a request leaves it out. */
 export const FILLS_DEFAULT = Symbol('default');
 
 export interface SchemaWriter {
@@ -21,7 +17,6 @@ export interface SchemaWriter {
   /** Reserves a name in `defs`: `User2` when `User` is in use. */
   reserve(name: string): string;
   define(name: string, schema: Schema): void;
-  /** The schemas of the named types, to which `$ref` refers. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 

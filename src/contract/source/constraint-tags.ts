@@ -9,13 +9,7 @@ export type ConstrainedKind = 'string' | 'number' | 'array';
 
 interface TagRow {
   readonly constrains: ConstrainedKind;
-  /**
-   * The form of the text after the tag:
-   * - `count`: a whole number, at least 0
-   * - `number`: any finite number
-   * - `text`: any text, which is used as written
-   * - `flag`: no text, or `true`
-   */
+  /** The form of the text after the tag. `count`: a whole number, at least 0. `flag`: no text, or `true`. */
   readonly value: 'count' | 'number' | 'text' | 'flag';
 }
 
@@ -77,11 +71,7 @@ export function findTagMistake(name: string, text: string): string | undefined {
 const isConstraint = ({ name, text }: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
-/**
- * Returns the error for a constraint in a comment at a place where constraints have no effect.
- *
- * @param isScript whether the comment is in a JavaScript file
- */
+/** Returns the error for a constraint in a comment at a place where constraints have no effect. */
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
   const { tags } = readDoc(doc);

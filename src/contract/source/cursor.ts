@@ -14,7 +14,6 @@ export interface Parsers {
 export class Cursor {
   readonly tokens: readonly Token[];
   readonly partner: Tokens['partner'];
-  /** Index of the current token: the next one to read. */
   index = 0;
 
   readonly #parsers: Parsers;
@@ -88,7 +87,6 @@ export class Cursor {
     return end < this.tokens.length && (isDocBesidePrevious || (text === '}' && end > this.index)) ? end + 1 : end;
   }
 
-  /** @throws SourceError */
   fail(expected: string): never {
     const { text, at } = this.token();
     throw new SourceError(`expected ${expected} and found ${text || 'the end of the file'}`, at);
@@ -137,6 +135,13 @@ export class Cursor {
   skipGroup(): void {
     const partner = this.partner[this.index] as number;
     this.index = partner >= 0 ? partner + 1 : this.index + 1;
+  }
+
+  /** Steps over a pattern such as `{ a, b: [c] }`. Returns the tokens of its names, also of the key `b`. */
+  skipPattern(): Token[] {
+    const from = this.index;
+    this.skipGroup();
+    return this.tokens.slice(from, this.index).filter(({ kind }) => kind === Kind.name);
   }
 
   /** Stops at the next token with this text outside of brackets, or at the end of the file. */

@@ -1,18 +1,15 @@
 // Finds the file with the types of a package of the workspace. It is linked into `node_modules`, so its files are own
 // files. Node runs its built JavaScript, and TypeScript reads the declarations that the `types` condition names.
 import { readFileSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
-import { isObject } from '../../base/values.ts';
+import { foldersAbove } from '../../base/manifest.ts';
+import { readSourceOrEmpty } from '../../base/source-file.ts';
+import { type Fields, isObject, parseObject } from '../../base/values.ts';
 
 const CONDITIONS: ReadonlySet<string> = new Set(['types', 'import', 'node', 'module-sync', 'default']);
 
-/**
- * @param specifier a name of a package, or a name that begins with `#`
- * @param runningFile the file that Node runs; undefined when Node finds none
- * @param watch called with each package.json that decides
- * @returns undefined when there is no file of declarations
- */
+/** @param runningFile the file that Node runs. @param watch called with each package.json that decides */
 export function findDeclarationFile(
   importer: string,
   specifier: string,
@@ -26,10 +23,10 @@ export function findDeclarationFile(
 }
 
 function declaredFile(importer: string, specifier: string, watch: (path: string) => void): string | undefined {
-  const [name = ''] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
+  const name = packageNameOf(specifier);
   const isImport = specifier.startsWith('#');
   const subpath = isImport ? specifier : `.${specifier.slice(name.length)}`;
-  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
+  for (const folder of foldersAbove(importer)) {
     const own = readManifest(folder, watch);
     if (isImport && own === undefined) continue;
     const isOwn = isImport || own?.name === name;
@@ -44,6 +41,8 @@ function declaredFile(importer: string, specifier: string, watch: (path: string)
   }
   return undefined;
 }
+
+export const packageNameOf = (specifier: string): string => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
 
 function targetOf(table: unknown, subpath: string): string | undefined {
   if (!isObject(table) || Array.isArray(table)) return subpath === '.' ? firstTarget(table) : undefined;
@@ -72,31 +71,20 @@ function firstTarget(value: unknown): string | undefined {
   return undefined;
 }
 
-interface Manifest {
-  readonly name?: unknown;
-  readonly imports?: unknown;
-  readonly exports?: unknown;
-  readonly types?: unknown;
-  readonly typings?: unknown;
-}
-
-function readManifest(folder: string, watch: (path: string) => void): Manifest | undefined {
+function readManifest(folder: string, watch: (path: string) => void): Fields | undefined {
   const path = join(folder, 'package.json');
-  try {
-    const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    watch(path);
-    return isObject(manifest) ? manifest : undefined;
-  } catch {
-    return undefined;
-  }
+  const manifest = parseObject(readSourceOrEmpty(path));
+  if (manifest !== undefined) watch(path);
+  return manifest;
 }
 
-const isFile = (path: string | undefined): path is string =>
+/** Whether a path exists and is no folder. `ImportedFiles.textOf` refuses a pipe or a device later. */
+export const isFile = (path: string | undefined): path is string =>
   path !== undefined && statOf(path)?.isDirectory() === false;
 
 /** Whether the nearest tsconfig.json has a path for the specifier. Only the text of an error depends on it. */
 export function isTsconfigPath(importer: string, specifier: string): boolean {
-  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
+  for (const folder of foldersAbove(importer)) {
     const path = join(folder, 'tsconfig.json');
     if (!isFile(path)) continue;
     const paths = /"paths"\s*:\s*\{([^}]*)/.exec(readFileSync(path, 'utf8'))?.[1] ?? '';

@@ -1,7 +1,6 @@
 // Splits doc comments into their text and their tags, as TypeScript does. This file does not know what a tag means.
 
 export interface Tag {
-  /** The name without the at sign. */
   readonly name: string;
   /** The text up to the next tag, without the asterisks at the starts of its lines. */
   readonly text: string;
@@ -93,11 +92,7 @@ function findNextTag(body: string, from: number, isInTag: boolean): number {
   return -1;
 }
 
-/**
- * Returns the offset after a type in braces, or `from` without such a type. An at sign inside the type begins no tag.
- *
- * @param tag the match of TAGS_WITH_TYPE, or null for a tag without a type
- */
+/** Returns the offset after a type in braces, or `from` without one. An at sign inside the type begins no tag. */
 function skipType(body: string, from: number, tag: RegExpExecArray | null): number {
   if (tag === null) return from;
   const afterName = from + (tag[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;

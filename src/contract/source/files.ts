@@ -5,9 +5,10 @@ import { realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
+import { foldersAbove } from '../../base/manifest.ts';
 import type { ModuleExports } from '../part-schemas.ts';
 import type { ImportUse, Loader } from '../types/look-up.ts';
-import { findDeclarationFile } from './declaration-file.ts';
+import { findDeclarationFile, isFile, packageNameOf } from './declaration-file.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError, Unsupported } from './source-error.ts';
 import type { Module } from './syntax.ts';
@@ -24,20 +25,9 @@ export interface ImportedFiles {
   exportsOf(path: string): ModuleExports | undefined;
 }
 
-export interface SourceFiles {
+export interface SourceFiles extends Pick<ImportedFiles, 'textOf' | 'watch'> {
   /** Parses a file. @throws UnparsableFile, or the error of the read */
   read(path: string): Module;
-  /** @throws the error of the read */
-  textOf(path: string): string;
-  /**
-   * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
-   *   Gatefold; undefined when no source file is found, also for `./data.json`
-   * @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and `x.js` exist
-   */
-  locate(importer: string, specifier: string, use: ImportUse): string | undefined;
-  /** Watches a path, even when no file exists there yet. */
-  watch(path: string): void;
-  /** Finds a file as `locate` does, and parses an own file. */
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
   release(): void;
@@ -66,9 +56,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
   /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
   let cachedCharacters = 0;
-  /**
-   * Own files by importer, specifier and use. After a change, the files are read in another process or by a new reader.
-   */
+  /** By importer, specifier and use. After a change, the files are read in another process or by a new reader. */
   const locations = new Map<string, string>();
 
   function textOf(path: string): string {
@@ -96,22 +84,18 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     cache.delete(path);
   }
 
-  const locate: SourceFiles['locate'] = (importer, specifier, use) => {
-    const key = `${importer}\n${specifier}\n${use}`;
-    const cached = locations.get(key);
-    if (cached !== undefined) return cached;
-    const location = locateUncached(importer, specifier, use);
-    if (location !== undefined && location !== 'package') locations.set(key, location);
-    return location;
-  };
-
-  function locateUncached(importer: string, specifier: string, use: ImportUse): string | undefined {
+  /**
+   * @returns `package` also for a module of Node or Gatefold; undefined when no source file is found, also for
+   *   `./data.json`
+   */
+  function locate(importer: string, specifier: string, use: ImportUse): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
     const path = isRelative ? resolveRelative(importer, specifier, use) : files.resolve(importer, specifier);
     if (path === undefined && !isRelative && isInstalled(importer, specifier)) return 'package';
     const running = path === undefined ? undefined : realpathSync.native(path);
-    const isOwnType = use === 'type' && !isRelative && (running === undefined || isOwnJavaScript(running));
+    const isOwn = running === undefined || (isJavaScript(running) && !IN_NODE_MODULES.test(running));
+    const isOwnType = use === 'type' && !isRelative && isOwn;
     const declarations = isOwnType ? findDeclarationFile(importer, specifier, running, files.watch) : undefined;
     const realPath = declarations ?? running;
     if (realPath === undefined) return undefined;
@@ -119,15 +103,18 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
   }
 
   const load: Loader = (importer, specifier, use) => {
-    const path = locate(importer, specifier, use);
-    return path === undefined || path === 'package' ? path : { path, module: read(path) };
+    const key = `${importer}\n${specifier}\n${use}`;
+    const path = locations.get(key) ?? locate(importer, specifier, use);
+    if (path === undefined || path === 'package') return path;
+    locations.set(key, path);
+    return { path, module: read(path) };
   };
 
   function resolveRelative(importer: string, specifier: string, use: ImportUse): string | undefined {
     const namedPath = resolve(dirname(importer), specifier.replace(/[?#].*$/, ''));
     for (const path of listCandidates(namedPath)) {
-      if (isFileAt(path)) {
-        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isFileAt(namedPath))
+      if (isFile(path)) {
+        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isFile(namedPath))
           refuseTwoFiles(importer, specifier, namedPath, path);
         return path;
       }
@@ -154,7 +141,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     cachedCharacters = 0;
   }
 
-  return { read, textOf, locate, watch: files.watch, load, release };
+  return { read, textOf, watch: files.watch, load, release };
 }
 
 /**
@@ -167,21 +154,13 @@ function listCandidates(path: string): string[] {
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
-const isOwnJavaScript = (path: string): boolean => isJavaScript(path) && !IN_NODE_MODULES.test(path);
-
-/** Whether a path exists and is no folder. `ImportedFiles.textOf` refuses a pipe or a device later. */
-function isFileAt(path: string): boolean {
-  return statOf(path)?.isDirectory() === false;
-}
-
 /**
  * Whether a folder `node_modules` has the package itself. A link to a folder outside `node_modules`, as in a workspace,
  * does not count: its files are own files, so a missing one is an error.
  */
 function isInstalled(importer: string, specifier: string): boolean {
-  const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
-  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
-    const path = join(folder, 'node_modules', name);
+  for (const folder of foldersAbove(importer)) {
+    const path = join(folder, 'node_modules', packageNameOf(specifier));
     if (statOf(path) !== undefined) return IN_NODE_MODULES.test(realpathSync(path));
   }
   return false;

@@ -15,7 +15,6 @@ export function parseClassName(c: Cursor): string | undefined {
   return c.isName() && !c.is('extends') && !c.is('implements') ? c.expectName() : undefined;
 }
 
-/** Parses a class or an interface from the token after its name on. */
 export function parseParentsAndMembers(
   c: Cursor,
   kind: 'interface' | 'class',

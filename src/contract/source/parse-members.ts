@@ -76,14 +76,14 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   return { ...nameAndShared, kind: 'property', isOptional, ...typed, ...decorated };
 }
 
-type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'isOptional' | 'params' | 'type' | 'hasBody'>;
+type SharedFields = Omit<Member, 'kind' | 'name'>;
 
 function parseIndexSignature(c: Cursor, shared: SharedFields, from: number, docIndex: number): Member {
   c.index += 3;
   const key = c.parseType();
   c.expect(']');
   c.expect(':');
-  const params = [{ name: '', isOptional: false, isRest: false, type: key }];
+  const params = [{ names: [], name: '', isOptional: false, isRest: false, type: key }];
   const writtenType = c.parseType();
   const doc = c.readDocAt(docIndex);
   const type = c.refuseStrayTags(writtenType, from, c.declarationEnd);
@@ -169,15 +169,15 @@ function parseParams(c: Cursor): Param[] {
       c.index++;
     }
     const isRest = c.accept('...');
-    let name = '';
-    if (c.is('{') || c.is('[')) c.skipGroup();
-    else name = c.expectName();
+    const isPattern = c.is('{') || c.is('[');
+    const names = isPattern ? c.skipPattern().map(({ value }) => value) : [c.expectName()];
+    const name = isPattern ? '' : (names[0] as string);
     const isOptional = c.accept('?');
     const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.index + 1) : undefined;
     const typeEnd = c.token().at;
     const hasDefault = c.accept('=');
     if (hasDefault) skipValue(c, end, ',');
-    params.push({ name, isOptional: isOptional || hasDefault, isRest, type, typeEnd, declaresField, doc });
+    params.push({ names, name, isOptional: isOptional || hasDefault, isRest, type, typeEnd, declaresField, doc });
     if (c.index < end) c.expect(',');
   }
   c.index = end + 1;

@@ -15,7 +15,6 @@ import { SourceError } from './source-error.ts';
 import type { Declaration, Import, Module } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
-/** @throws SourceError */
 export function parseModule(source: string): Module {
   const tokens = tokenize(source);
   const c = new Cursor(tokens, { parseType, parseValue });
@@ -143,10 +142,7 @@ function declare(content: ModuleContent, kind: Declaration['kind'], name: string
   return addDeclaration(content, createDeclaration(kind, name, fields));
 }
 
-/**
- * @param statementStart index of the first token of the statement
- * @returns the declared names; an empty list for a statement that declares nothing
- */
+/** @returns the declared names; an empty list for a statement that declares nothing */
 function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.index): readonly string[] {
   const docIndex = c.tokens[statementStart]?.doc === undefined ? c.index : statementStart;
   const start = c.index;
@@ -158,10 +154,7 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
   return typeof names === 'string' ? [names] : (names ?? []);
 }
 
-/**
- * Parses a statement from its first word on, and adds its declarations. @returns the declared names; undefined for a
- * statement that declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
- */
+/** @param docIndex of the token with the statement's comment. @returns undefined for a statement such as `type = 5` */
 type DeclarationParser = (c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
 
@@ -241,11 +234,9 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   return declare(content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** Declares each name in `{ a, b: [c] } = …`, even the key `b`. The values of these names count as unknown. */
+/** Declares each name in `{ a, b: [c] } = …`. The values of these names count as unknown. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
-  const end = c.partner[c.index] as number;
-  const names = c.tokens.slice(c.index, end).filter(({ kind }) => kind === Kind.name);
-  c.index = end + 1;
+  const names = c.skipPattern();
   if (c.accept('=')) skipValue(c, c.tokens.length - 1, ',', true);
   return names.map(({ value, at }) => declare(content, 'const', value, { isValueUncertain: true, doc: undefined, at }));
 }

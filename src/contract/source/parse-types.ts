@@ -8,7 +8,6 @@ import { Kind } from './tokens.ts';
 
 const BUILTIN_WORDS = new Set('string number boolean undefined unknown any never object void bigint symbol'.split(' '));
 
-/** @throws SourceError when no type begins at the cursor, or when the type is malformed */
 export function parseType(c: Cursor): TypeNode {
   const from = c.index;
   return c.refuseStrayTags(parseConditionalType(c), from);

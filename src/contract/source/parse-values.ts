@@ -6,11 +6,7 @@ import { SourceError } from './source-error.ts';
 import type { ValueNode } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
-/**
- * Parses the value at the cursor. For an unsupported form the result is undefined, and the cursor does not move.
- *
- * @param end index of the token before which the value ends at the latest: a closing bracket, or the end of the file
- */
+/** For an unsupported form the result is undefined, and the cursor does not move. @param end see `Cursor.parseValue` */
 export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.index;
   const { doc } = c.token();
@@ -95,7 +91,8 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
       const node = parseFunction(c);
       if (c.accept('=>')) return skipArrowBody(c, end, node);
     } else if (c.isName() && c.is('=>', 1)) {
-      const params = [{ name: c.expectName(), isOptional: false, isRest: false, type: undefined }];
+      const name = c.expectName();
+      const params = [{ names: [name], name, isOptional: false, isRest: false, type: undefined }];
       c.index++;
       return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }

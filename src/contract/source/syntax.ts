@@ -9,7 +9,8 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'tuple'; readonly items: readonly TupleItem[] }
   | { readonly kind: 'union' | 'intersection'; readonly parts: readonly TypeNode[] }
   | { readonly kind: 'object'; readonly members: readonly Member[] }
-  | NameNode
+  /** `Page<Order>`. The name is `Order`, `Enum.Member` or `imported.Order`. */
+  | { readonly kind: 'name'; readonly name: string; readonly args: readonly TypeNode[] }
   | { readonly kind: 'keyof' | 'readonly'; readonly operand: TypeNode }
   | { readonly kind: 'indexed'; readonly object: TypeNode; readonly key: TypeNode }
   | { readonly kind: 'typeof'; readonly name: string }
@@ -28,14 +29,7 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
-/** `Page<Order>` */
-export interface NameNode {
-  readonly kind: 'name';
-  readonly at: number;
-  /** `Order`, `Enum.Member` or `imported.Order` */
-  readonly name: string;
-  readonly args: readonly TypeNode[];
-}
+export type NameNode = Extract<TypeNode, { kind: 'name' }>;
 
 export interface TupleItem {
   readonly type: TypeNode;
@@ -43,7 +37,6 @@ export interface TupleItem {
   readonly isRest: boolean;
 }
 
-/** A member of an object type, a class or an object. */
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
   /** Empty for a computed name, and for a member without a name. */
@@ -69,12 +62,14 @@ export interface Member {
 }
 
 export interface Param {
+  /** The names that it declares: several for a pattern such as `{ a, b: [c] }`, also the key `b`. */
+  readonly names: readonly string[];
   /** Empty for a pattern such as `{ a, b }`. */
+  /** Empty for a pattern. */
   readonly name: string;
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset of the token after the type. */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
@@ -101,7 +96,6 @@ export type ValueNode =
 export interface TypeParam {
   readonly name: string;
   readonly constraint: TypeNode | undefined;
-  /** `T = Fallback` */
   readonly fallback: TypeNode | undefined;
 }
 
@@ -144,6 +138,5 @@ export interface Module {
   readonly imports: ReadonlyMap<string, Import>;
   /** Key: the exported name. Value: the local name, or the import that is exported again. */
   readonly exports: ReadonlyMap<string, string | Import>;
-  /** Specifiers of `export * from '…'`. */
   readonly starExports: readonly string[];
 }

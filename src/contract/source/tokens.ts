@@ -56,7 +56,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
   ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '', '\r\n': '' },
 };
 
-/** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const tokens: Token[] = [];
   /** Indexes of the opening brackets that are not closed yet. */
@@ -81,10 +80,7 @@ export function tokenize(source: string): Tokens {
   };
   const opensTemplate = (text: string) => text.endsWith('${');
 
-  /**
-   * Reads one piece of a template: from its backtick, or from the brace that closes a `${}`, to the next `${` or to the
-   * end of the template. Returns the offset after the piece.
-   */
+  /** Reads a piece of a template, up to the next `${` or the end of the template. Returns the offset after it. */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
       const isEnd = source[i] === '`';

@@ -19,15 +19,13 @@ const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
   [/^(?:express|fastify|koa|hono)(?:\/|$)/, 'write data: T, params: ControllerParams'],
 ];
 
-/** @param scope the scope of the file that has the name */
 export function failForPackage(
   name: string,
   { packageName, isInstalled }: PackageType,
   scope: Scope,
   fail: Fail,
 ): never {
-  const isMissing = !isInstalled && packageName.startsWith('#');
-  if (isMissing)
+  if (!isInstalled && packageName.startsWith('#'))
     fail(`${name} comes from ${packageName}, which the imports of package.json do not have`, 'write it there');
   if (!isInstalled && isTsconfigPath(scope.path, packageName))
     fail(

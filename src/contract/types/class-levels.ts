@@ -4,15 +4,8 @@ import { isJavaScript } from '../source/files.ts';
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
-import {
-  type Followed,
-  type FollowedFunction,
-  followName,
-  followProperty,
-  indexMembers,
-  readMethod,
-} from './follow.ts';
-import { isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
+import { type Followed, followName } from './follow.ts';
+import { readMemberKey, type Scope } from './look-up.ts';
 import { failingShape, type Shape } from './shape.ts';
 
 export interface Level {
@@ -36,7 +29,6 @@ export interface Levels {
   readonly hasPackageAncestor: boolean;
 }
 
-/** @param exportName `default`, or the name of the controller's class */
 export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
   const levels: Level[] = [];
   const seen = new Set<Declaration>();
@@ -72,24 +64,6 @@ function evaluateTypeArgs(args: readonly TypeNode[], scope: Scope, evaluator: Ev
       throw error;
     }
   });
-}
-
-export interface FoundMember {
-  /** Whether the source marks the member `private` or `protected`. */
-  readonly isHidden: boolean;
-  /** The function of the member; undefined when the member is no function, or when code computes the function. */
-  readonly method: FollowedFunction | undefined;
-}
-
-/** Returns undefined when the source has no member of this name, or when the name is not read. */
-export function findMember({ className, members, scope, hasOuterType }: Level, name: string): FoundMember | undefined {
-  const sameName = indexMembers(members, scope).get(name);
-  const last = sameName?.at(-1);
-  if (sameName === undefined || last === undefined) return undefined;
-  // Several members of one name overload a method of a class. In an object, the last one counts.
-  const signatures = className === undefined ? [last] : sameName;
-  const method = last.value ? followProperty(last, scope, hasOuterType) : readMethod(signatures, scope, hasOuterType);
-  return { isHidden: sameName.some(isMarkedHidden), method };
 }
 
 /** Whether a level has a member whose name is not read, such as `...others` or `[name()]() {}`. */

@@ -30,14 +30,8 @@ import { templateShape } from './template.ts';
 import { BUILTIN_SHAPES, gatefoldType, globalType, keysOf, nodeType, propertyOf } from './utility-types.ts';
 
 export interface Evaluator {
-  /** @throws Unsupported (source/source-error.ts) */
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /**
-   * Adds type parameters to those of a scope. The shape of each one is its argument, else its default, else its
-   * constraint, else `any`.
-   *
-   * @param scope the scope of the declaration that has the type parameters
-   */
+  /** Adds type parameters to those of a scope: each with its argument, its default, its constraint or `any`. */
   bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape>;
 }
 

@@ -2,7 +2,8 @@
 // the own file (a file outside `node_modules`) that declares it.
 import { joinDocs } from '../source/doc-comment.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
-import { findValue, readMemberKey, type Scope } from './look-up.ts';
+import type { Level } from './class-levels.ts';
+import { findValue, isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
 
 export type Followed =
   | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope }
@@ -31,7 +32,6 @@ export interface FollowedFunction {
   readonly isOverloaded: boolean;
 }
 
-/** @param name a name in the scope's file, with dots or without */
 export function followName(name: string, scope: Scope): Followed {
   const [head] = name.split('.') as [string];
   // A global name, such as the `Map` of `extends Map`, comes from JavaScript itself and has no source.
@@ -68,8 +68,26 @@ function followValue(
     : { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, hasOuterType, isOverloaded: false };
 }
 
+export interface FoundMember {
+  /** Whether the source marks the member `private` or `protected`. */
+  readonly isHidden: boolean;
+  /** The function of the member; undefined when the member is no function, or when code computes the function. */
+  readonly method: FollowedFunction | undefined;
+}
+
+/** Returns undefined when the source has no member of this name, or when the name is not read. */
+export function findMember({ className, members, scope, hasOuterType }: Level, name: string): FoundMember | undefined {
+  const sameName = indexMembers(members, scope).get(name);
+  const last = sameName?.at(-1);
+  if (sameName === undefined || last === undefined) return undefined;
+  // Several members of one name overload a method of a class. In an object, the last one counts.
+  const signatures = className === undefined ? [last] : sameName;
+  const method = last.value ? followProperty(last, scope, hasOuterType) : readMethod(signatures, scope, hasOuterType);
+  return { isHidden: sameName.some(isMarkedHidden), method };
+}
+
 /** @returns undefined when the property has another value than a function */
-export function followProperty(property: Member, scope: Scope, hasOuterType: boolean): FollowedFunction | undefined {
+function followProperty(property: Member, scope: Scope, hasOuterType: boolean): FollowedFunction | undefined {
   const { value, doc } = property;
   const followed = value && followValue(value, scope, property, hasOuterType);
   if (typeof followed !== 'object' || followed.kind !== 'function') return undefined;
@@ -78,11 +96,7 @@ export function followProperty(property: Member, scope: Scope, hasOuterType: boo
 }
 
 /** @param signatures the members of one name: several for an overloaded method. @returns undefined for a field */
-export function readMethod(
-  signatures: readonly Member[],
-  scope: Scope,
-  hasOuterType: boolean,
-): FollowedFunction | undefined {
+function readMethod(signatures: readonly Member[], scope: Scope, hasOuterType: boolean): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
   const { params, type: result, typeParams = [], at } = first;
@@ -104,7 +118,7 @@ const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Memb
  * Lists the members by name, in source order, without static members and `declare` fields. A spread (`...others`) or a
  * computed name can replace any member before it, so the members before it are left out.
  */
-export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
+function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
   const cached = indexes.get(members);
   if (cached !== undefined) return cached;
   const byName = new Map<string, Member[]>();

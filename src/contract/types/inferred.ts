@@ -6,34 +6,18 @@ import type { NameNode } from '../source/syntax.ts';
 import { findValue, NO_TYPE_PARAMS, type Scope } from './look-up.ts';
 import { type Fail, failingShape, type SchemaReference, type Shape } from './shape.ts';
 
-interface Library {
-  readonly packages: RegExp;
-  /** See SchemaReference. */
-  readonly vendor: string;
-  /** The last part of the name of a type that the operation gets: `infer` in `z.infer`. */
-  readonly outputs: RegExp;
-  /** The same for a type that the client sends. */
-  readonly inputs: RegExp;
-}
-
-const LIBRARIES: readonly Library[] = [
-  {
-    packages: /^(?:zod|@hono\/zod-openapi)(?:\/|$)/,
-    vendor: 'zod',
-    outputs: /^(?:infer|output|TypeOf)$/,
-    inputs: /^input$/,
-  },
-  { packages: /^valibot$/, vendor: 'valibot', outputs: /^InferOutput$/, inputs: /^InferInput$/ },
-  { packages: /^effect(?:\/|$)/, vendor: 'effect', outputs: /^Type$/, inputs: /^Encoded$/ },
-  { packages: /^yup$/, vendor: 'yup', outputs: /^InferType$/, inputs: /^$/ },
-  { packages: /^@standard-schema\/spec$/, vendor: 'any', outputs: /^InferOutput$/, inputs: /^InferInput$/ },
-  {
-    packages: /^(?:@sinclair\/)?typebox(?:\/|$)/,
-    vendor: 'json',
-    outputs: /^Static$/,
-    inputs: /^Static(?:De|En)code$/,
-  },
-  { packages: /^json-schema-to-ts$/, vendor: 'json', outputs: /^FromSchema$/, inputs: /^$/ },
+/**
+ * The packages, the vendor (SchemaReference), and the last part of the names of two types: what the operation gets, as
+ * `infer` in `z.infer`, and what the client sends.
+ */
+const LIBRARIES: readonly (readonly [packages: RegExp, vendor: string, outputs: RegExp, inputs: RegExp])[] = [
+  [/^(?:zod|@hono\/zod-openapi)(?:\/|$)/, 'zod', /^(?:infer|output|TypeOf)$/, /^input$/],
+  [/^valibot$/, 'valibot', /^InferOutput$/, /^InferInput$/],
+  [/^effect(?:\/|$)/, 'effect', /^Type$/, /^Encoded$/],
+  [/^yup$/, 'yup', /^InferType$/, /^$/],
+  [/^@standard-schema\/spec$/, 'any', /^InferOutput$/, /^InferInput$/],
+  [/^(?:@sinclair\/)?typebox(?:\/|$)/, 'json', /^Static$/, /^Static(?:De|En)code$/],
+  [/^json-schema-to-ts$/, 'json', /^FromSchema$/, /^$/],
 ];
 
 /** By the last name of `typeof NewUser.infer`: the vendor. A name for what the client sends has none. */
@@ -46,24 +30,23 @@ const INFERRING_FIELDS: Readonly<Record<string, string | undefined>> = Object.as
   static: 'json',
 });
 
-/** @returns undefined for a type of a package that is not inferred from a schema */
 export function inferredType(
   node: NameNode,
   { packageName, exportedName }: { readonly packageName: string; readonly exportedName: string },
   scope: Scope,
   fail: Fail,
 ): Shape | undefined {
-  const library = LIBRARIES.find(({ packages }) => packages.test(packageName));
+  const [, vendor = '', outputs, inputs] = LIBRARIES.find(([packages]) => packages.test(packageName)) ?? [];
   const name = exportedName.replace(/^.*\./, '');
   const [arg] = node.args;
-  if (library?.inputs.test(name)) return fail(`${node.name} is what a client sends`, INPUT_CURE);
-  if (library?.outputs.test(name) !== true || arg === undefined) return undefined;
+  if (inputs?.test(name)) return fail(`${node.name} is what a client sends`, INPUT_CURE);
+  if (outputs?.test(name) !== true || arg === undefined) return undefined;
   if (arg.kind !== 'typeof')
     return fail(
       `${node.name} needs the name of a schema`,
       `write ${node.name}<typeof NewUser>, in a type without parameters`,
     );
-  return schemaShape(arg.name, library.vendor, arg.at, scope, fail);
+  return schemaShape(arg.name, vendor, arg.at, scope, fail);
 }
 
 const INPUT_CURE = 'the operation gets the output of the schema: write the type of its output';
@@ -126,25 +109,14 @@ function findExport(head: string, fields: string[], scope: Scope, fail: Fail): {
 /** Whether an export is a `let` or `var`, also of a file from which it is exported again by name. */
 function isVariable(name: string, { module, path, load }: Scope): boolean {
   const target = module.exports.get(name);
-  if (typeof target === 'string') {
-    const imported = module.imports.get(target);
-    if (imported === undefined)
-      return module.declarations.get(target)?.some(({ isValueUncertain }) => isValueUncertain === true) === true;
-    return isVariableFrom(imported);
-  }
-  return target !== undefined && isVariableFrom(target);
-
-  function isVariableFrom({ from, name: origin }: { from: string; name: string }): boolean {
-    const loaded = load(path, from, 'value');
-    return typeof loaded === 'object' && isVariable(origin, { ...loaded, load, typeParams: NO_TYPE_PARAMS });
-  }
+  const imported = typeof target === 'string' ? module.imports.get(target) : target;
+  if (imported === undefined)
+    return module.declarations.get(String(target))?.some(({ isValueUncertain }) => isValueUncertain === true) === true;
+  const loaded = load(path, imported.from, 'value');
+  return typeof loaded === 'object' && isVariable(imported.name, { ...loaded, load, typeParams: NO_TYPE_PARAMS });
 }
 
-/**
- * Returns the schema from which a type is inferred, also by other names for the type; undefined for any other type.
- *
- * @throws Unsupported when a name in between is not understood
- */
+/** Returns the schema from which a type is inferred, also by other names for the type. @throws Unsupported */
 export function schemaOf(shape: Shape): SchemaReference | undefined {
   let target = shape;
   for (let steps = 0; target.kind === 'named' && steps < 100; steps++) {

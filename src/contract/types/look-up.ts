@@ -10,9 +10,8 @@ import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 export type ImportUse = 'type' | 'value';
 
 /**
- * Returns `package` for a package or a module of Node, and undefined when no file is found.
- *
- * @throws Unsupported when the file that runs may be another one than the file that is read
+ * Finds and parses an own file. @throws Unsupported when the file of a value may be another one at run time than the
+ * one that is read: for `./x.js`, when both `x.ts` and `x.js` exist
  */
 export type Loader = (
   importer: string,
@@ -33,11 +32,8 @@ export interface Scope {
 /** The meaning of a type's name; undefined when no own file declares or exports the name. */
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
-  /** A name that is imported from `gatefold`. */
   | { readonly gatefoldName: string }
-  /** The value of one member of an enum: `Status.Open`. */
   | { readonly enumValue: string | number }
-  /** A relative specifier that leads to no file. */
   | { readonly missingFile: string }
   /** A name that is imported from a package, whose types are not read. `exportedName` is its name there. */
   | { readonly packageName: string; readonly exportedName: string; readonly isInstalled: boolean }
@@ -153,7 +149,6 @@ export function shapeAt(shape: Shape | undefined, keys: readonly string[]): Shap
   }, shape);
 }
 
-/** Returns the union of an enum's values, or undefined when one of them is not a literal. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
   return values && unite(Array.from(values.values(), (value): Shape => ({ kind: 'const', value })));

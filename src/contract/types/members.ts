@@ -94,7 +94,6 @@ function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): 
   return { shape: constrain(shape, keywords, fail), isOptional, notes };
 }
 
-/** @param at the offset of the error in the file of the scope */
 export function failAt({ path }: Scope, at: number): Fail {
   return (message, cure = message.endsWith('is not understood') ? WRITE_OUT : undefined) => {
     throw new Unsupported(message, path, at, cure);

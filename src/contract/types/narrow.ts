@@ -61,7 +61,6 @@ export function intersect(a: Shape, b: Shape, fail: Fail, met: MetPairs = { text
 
 interface MetPairs {
   readonly texts: Set<string>;
-  /** The number of pairs that were met again. */
   laterCount: number;
 }
 

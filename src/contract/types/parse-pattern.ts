@@ -18,7 +18,6 @@ const MAX_WRITTEN_PARTS = 5000;
 const characterOf = (atom: string): Part => ({ atom, alternatives: [], maxRounds: 0, isLookAhead: false });
 const groupOf = (alternatives: readonly Sequence[]): Part => ({ ...characterOf(''), alternatives });
 
-/** Counts the parts of a sequence, and those in its groups. */
 export function countParts(sequence: Sequence): number {
   return sequence.reduce((sum, { alternatives }) => alternatives.map(countParts).reduce((a, b) => a + b, sum + 1), 0);
 }

@@ -45,7 +45,6 @@ export function checkPattern(source: string): string | undefined {
 /** @throws Error when a match can take exponentially long */
 export const retriesOf = (source: string): Retries => retriesIn(parsePattern(source), []);
 
-/** @param length number of characters of the text */
 export function stepsOf(retries: Retries, length: number): number {
   return retries.reduce((steps, count) => steps * (Math.min(count, length) + 1), length + 1);
 }

@@ -10,7 +10,6 @@ export type Notes = Readonly<Record<string, unknown>>;
 
 export type Shape =
   | { readonly kind: 'any' | 'never' | 'undefined' | 'null' | 'boolean' | 'object' | 'date' | 'file' | 'bytes' }
-  /** `EventStream<T>` */
   | { readonly kind: 'events'; readonly data: Shape }
   | { readonly kind: 'string' | 'number'; readonly keywords?: Keywords }
   | { readonly kind: 'const'; readonly value: string | number | boolean }
@@ -19,7 +18,6 @@ export type Shape =
   | RecordShape
   | { readonly kind: 'union'; readonly parts: readonly Shape[] }
   | NamedShape
-  /** `Reply<201, T>` */
   | { readonly kind: 'reply'; readonly status: number; readonly body: Shape };
 
 export interface RecordShape {

@@ -20,7 +20,6 @@ const MAX_COMBINATIONS = 100;
 /** Key: the keywords of a template's shape. Value: the rows of the template, which an outer template copies. */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
-/** @param texts the texts before, between and after the types */
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
   if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];

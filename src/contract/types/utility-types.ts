@@ -50,7 +50,6 @@ const GATEFOLD_ALIASES: Readonly<Record<string, Shape | undefined>> = Object.ass
   Uri: formatted('uri'),
 } satisfies Record<string, Shape>);
 
-/** Returns undefined for a type of `gatefold` without a JSON form. */
 export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const alias = GATEFOLD_ALIASES[name];
   if (alias !== undefined) return alias;

@@ -8,7 +8,7 @@ import { findLookAlikes } from './look-alikes.ts';
 
 /** @param isDevelopment whether operations are named, and those that the OpenAPI document does not describe whole */
 export function describeGroup(
-  { name: group, unexposed, operations, contract }: Pick<Group, 'name' | 'unexposed' | 'operations' | 'contract'>,
+  { name: group, unexposed, operations }: Pick<Group, 'name' | 'unexposed' | 'operations'>,
   isDevelopment: boolean,
 ): Pick<GroupLoad, 'operationNames' | 'notes' | 'tools'> {
   const notes: Note[] = [];
@@ -20,11 +20,11 @@ export function describeGroup(
     if (reason.startsWith('its name is not') || (isField && OPERATION_NAME.test(name)))
       note('method-ignored', name, `${reason}; begin it with _ if it is no operation`);
   }
-  for (const { name, settings, facts, unfilteredReason } of operations.values()) {
-    if (facts?.isFound !== true && settings.unchecked !== true)
-      note('operation-unchecked', name, facts?.uncheckedReason);
+  for (const { name, settings, contract, unfilteredReason } of operations.values()) {
+    if (contract?.at === undefined && settings.unchecked !== true)
+      note('operation-unchecked', name, contract?.uncheckedReason);
     note('result-unfiltered', name, unfilteredReason);
-    const { undocumentedReason, schemaGaps } = contract.operations.get(name) ?? {};
+    const { undocumentedReason, schemaGaps } = contract ?? {};
     for (const reason of isDevelopment ? [undocumentedReason, schemaGaps] : [])
       note('operation-undocumented', name, reason);
   }

@@ -5,6 +5,7 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fingerprint } from '../../base/fingerprint.ts';
+import { foldersAbove } from '../../base/manifest.ts';
 import { isOwnFile } from '../../own-files.ts';
 import type { LoadedFile } from './module-loader.ts';
 
@@ -117,12 +118,6 @@ function shorten(path: string, realPath: string): [path: string, realPath: strin
   }
   const [short, realShort] = [parts.join(sep), realParts.join(sep)];
   return realpathSync.native(short) === realShort ? [short, realShort] : [path, realPath];
-}
-
-function* foldersAbove(path: string): Generator<string> {
-  for (let folder = dirname(path), previous = ''; folder !== previous; previous = folder, folder = dirname(folder)) {
-    yield folder;
-  }
 }
 
 function isPackageFile(path: string): boolean {

@@ -48,6 +48,9 @@ const OPTIONS: ts.CompilerOptions = {
   types: [],
 };
 
+/** The files of TypeScript itself, which take a second to parse and to bind. */
+const libraries = new Map<string, ts.SourceFile | undefined>();
+
 /** @param count of fitting values for each type; broken values and junk are added */
 export function compareTypes(
   file: string,
@@ -63,17 +66,19 @@ export function compareTypes(
   const host = ts.createCompilerHost(OPTIONS);
   const { getSourceFile, fileExists, readFile } = host;
   const files = new Map<string, ts.SourceFile | undefined>();
+  const libraryFolder = host.getDefaultLibLocation?.() ?? '';
   const textOf = (name: string) => (name === virtual ? valuesText : (read?.(name) ?? readFile(name)));
   host.readFile = textOf;
   host.fileExists = (name) => name === virtual || name === path || fileExists(name);
   host.getSourceFile = (name, language) => {
     if (name === virtual) return ts.createSourceFile(name, valuesText, language, true);
-    if (!files.has(name))
-      files.set(
+    const known = name.startsWith(libraryFolder) ? libraries : files;
+    if (!known.has(name))
+      known.set(
         name,
         name === path && read ? ts.createSourceFile(name, read(name), language, true) : getSourceFile(name, language),
       );
-    return files.get(name);
+    return known.get(name);
   };
 
   const first = ts.createProgram([path], OPTIONS, host);

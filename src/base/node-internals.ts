@@ -10,6 +10,7 @@ import type Net from 'node:net';
 import querystring from 'node:querystring';
 import { type Duplex, Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { attempt } from './failure.ts';
 
 // The functions load node:net by `require` when they are called. An `import` of node:net takes 20 ms, and commands such
 // as `gatefold routes` open no socket.
@@ -71,11 +72,7 @@ export function adoptSocket(
 /** @returns no address when the system refuses, or when the handle is no TCP socket */
 function localAddressOf(handle: ListeningHandle): { port?: number; address?: string } {
   const address: { port?: number; address?: string } = {};
-  try {
-    return handle.getsockname(address) === 0 ? address : {};
-  } catch {
-    return {};
-  }
+  return attempt(() => handle.getsockname(address), -1) === 0 ? address : {};
 }
 
 /**
@@ -286,11 +283,8 @@ const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: stri
  *   such as macOS.
  */
 export function reopenWithoutWaiting(fd: number): number | undefined {
-  try {
-    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  } catch {
-    return undefined;
-  }
+  const mode = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+  return attempt(() => openSync(`/proc/self/fd/${fd}`, mode), undefined);
 }
 
 /**

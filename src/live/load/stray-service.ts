@@ -2,9 +2,10 @@
 // than a service file, or a second file with the name of a service file. `services.ts` or `ServiceController.ts` would
 // protect nothing, and its author would not notice. Such a file counts as a broken service file. A file that the
 // service file imports is a part of it.
-import { readdirSync, realpathSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fingerprint } from '../../base/fingerprint.ts';
+import { attempt } from '../../base/failure.ts';
+import { fingerprint, realPathOf } from '../../base/fingerprint.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import type { Token } from '../../contract/source/tokens.ts';
 import { isServiceFileName, parseFileName } from './naming.ts';
@@ -123,18 +124,6 @@ function importedNames(tokens: readonly Token[], index: number): readonly string
 
 /** Returns the names of the files of code, apart from those that nobody loads. */
 function listCodeFiles(dir: string): string[] {
-  try {
-    const names = readdirSync(dir).filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name));
-    return names.sort();
-  } catch {
-    return [];
-  }
-}
-
-function realPathOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
+  const names = attempt(() => readdirSync(dir), []);
+  return names.filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name)).sort();
 }

@@ -2,6 +2,7 @@
 // set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
 // decide what follows from a difference.
 import { readdirSync } from 'node:fs';
+import { attempt } from '../../base/failure.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import { allowsFolders, listControllers } from '../load/naming.ts';
@@ -130,19 +131,10 @@ export function compareWithServing(
 }
 
 export function isReadable(dir: string): boolean {
-  try {
-    readdirSync(dir);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => readdirSync(dir), undefined) !== undefined;
 }
 
 /** Like `listControllers`, but returns an empty map if the folder cannot be read. */
 export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
-  try {
-    return listControllers(dir, folders);
-  } catch {
-    return new Map();
-  }
+  return attempt(() => listControllers(dir, folders), new Map<string, string>());
 }

@@ -3,7 +3,7 @@
 // a moment. The mark is a file in DATA_DIR, so it outlasts a restart.
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
+import { attempt, describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
@@ -57,9 +57,5 @@ export function createServiceMark(dataDir: string, log: Log): ServiceMark {
 
 /** Returns whether DATA_DIR has the mark. A folder that this user cannot look into counts as one with the mark. */
 export function hasServiceMark(dataDir: string): boolean {
-  try {
-    return statSync(join(dataDir, SERVICE_MARK), { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true;
-  }
+  return attempt(() => statSync(join(dataDir, SERVICE_MARK), { throwIfNoEntry: false }) !== undefined, true);
 }

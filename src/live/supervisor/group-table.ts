@@ -13,58 +13,44 @@ export type Groups = ReadonlyMap<string, GroupLoad>;
 export interface ServingGeneration {
   /** The number of the generation, or 0 when no generation serves yet. */
   readonly generation: number;
-  readonly groups: Groups;
+  readonly groups: Map<string, GroupLoad>;
   readonly since: Date | undefined;
 }
 
-export interface GroupTable {
-  readonly current: ServingGeneration;
-  /** Whether a generation has served in which every group had loaded. */
-  readonly wasComplete: boolean;
-  /** Returns the groups that have served, and do not any more because their files do not load. */
-  lost(): GroupLoad[];
+export class GroupTable {
+  current: ServingGeneration = { generation: 0, groups: new Map(), since: undefined };
   /** The number of the newest generation whose load has begun. */
-  readonly newest: number;
-  /** Returns the number of the generation that begins to load. */
-  beginGeneration(): number;
-  /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
-  addGroup(load: GroupLoad): void;
-  /** Records that the newest generation serves these groups from now on. */
-  replace(groups: readonly GroupLoad[]): void;
-}
-
-export function createGroupTable(): GroupTable {
-  let groups = new Map<string, GroupLoad>();
-  let current: ServingGeneration = { generation: 0, groups, since: undefined };
-  let newest = 0;
-  let wasComplete = false;
+  newest = 0;
+  /** Whether a generation has served in which every group had loaded. */
+  wasComplete = false;
   /** The names of all groups that have ever served. */
-  const served = new Set<string>();
+  readonly #served = new Set<string>();
 
-  return {
-    get current() {
-      return current;
-    },
-    get newest() {
-      return newest;
-    },
-    get wasComplete() {
-      return wasComplete;
-    },
-    lost: () => [...groups.values()].filter(({ ok, group }) => !ok && served.has(group)),
-    beginGeneration: () => ++newest,
-    addGroup(load) {
-      if (groups.get(load.group)?.ok === true) return;
-      groups.set(load.group, load);
-      if (load.ok) served.add(load.group);
-    },
-    replace(loads) {
-      groups = new Map(loads.map((load) => [load.group, load]));
-      for (const { ok, group } of loads) if (ok) served.add(group);
-      wasComplete ||= loads.every(({ ok }) => ok);
-      current = { generation: newest, groups, since: new Date() };
-    },
-  };
+  /** Returns the groups that have served, and do not any more because their files do not load. */
+  lost(): GroupLoad[] {
+    return [...this.current.groups.values()].filter(({ ok, group }) => !ok && this.#served.has(group));
+  }
+
+  /** Returns the number of the generation that begins to load. */
+  beginGeneration(): number {
+    return ++this.newest;
+  }
+
+  /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
+  addGroup(load: GroupLoad): void {
+    const { groups } = this.current;
+    if (groups.get(load.group)?.ok === true) return;
+    groups.set(load.group, load);
+    if (load.ok) this.#served.add(load.group);
+  }
+
+  /** Records that the newest generation serves these groups from now on. */
+  replace(loads: readonly GroupLoad[]): void {
+    for (const { ok, group } of loads) if (ok) this.#served.add(group);
+    this.wasComplete ||= loads.every(({ ok }) => ok);
+    const groups = new Map(loads.map((load) => [load.group, load]));
+    this.current = { generation: this.newest, groups, since: new Date() };
+  }
 }
 
 /** Returns the failed loads of groups that serve. */

@@ -22,7 +22,7 @@ import { packagePath } from '../../own-files.ts';
 import { createFolderWatch } from '../folder/watch.ts';
 import { createHints } from '../load/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../load/naming.ts';
-import { createGenerationFile, type DevRecord } from './generation-file.ts';
+import { type DevRecord, GenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
@@ -74,7 +74,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { settings, log, flush, output, opsServer, certificates, store, announcer, dev } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
-  const generationFile = createGenerationFile({
+  const generationFile = new GenerationFile({
     ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: dev?.record, log },
   });
   const mark = createServiceMark(dataDir, log);

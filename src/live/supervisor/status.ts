@@ -65,7 +65,7 @@ export function describeService(
   { table, pool, tasks }: Pick<Service, 'table' | 'pool' | 'tasks'>,
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ): SupervisorStatus {
-  const { current, wasComplete, lost } = table;
+  const { current, wasComplete } = table;
   return {
     generation: current.generation,
     servingSince: current.since,
@@ -75,7 +75,7 @@ export function describeService(
     notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
     groups: {
       loaded: [...current.groups.values()].filter(({ ok, group }) => ok && group !== SERVICE).length,
-      lost: lost(),
+      lost: table.lost(),
       wasComplete,
     },
     rejected: rejection,

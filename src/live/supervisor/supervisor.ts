@@ -8,7 +8,7 @@ import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { parseFileName } from '../load/naming.ts';
 import { Agenda, type Step } from './agenda.ts';
-import { createGroupTable } from './group-table.ts';
+import { GroupTable } from './group-table.ts';
 import { Loader } from './load-in-workers.ts';
 import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
@@ -63,7 +63,7 @@ export class Supervisor {
     const { dir, now = () => performance.now(), secureState, onGroups, inspect, makeTypes } = options;
     const pool = options.createPool(this.#workerEvents());
     const watch = options.createWatch((cause) => this.#onChange(cause));
-    const table = createGroupTable();
+    const table = new GroupTable();
     const loader = new Loader({ dir, pool, table });
     const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
     const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });

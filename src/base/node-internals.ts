@@ -29,6 +29,9 @@ type ListeningHandle = BoundSocket & { getsockname(address: { port?: number; add
 /** @returns the handle of libuv, or the number of the system's error */
 type CreateHandle = (address: string | null, port: number, family: number, fd?: number) => ListeningHandle | number;
 
+const createHandle: CreateHandle = (...args) =>
+  (require('node:net') as { _createServerHandle: CreateHandle })._createServerHandle(...args);
+
 /**
  * Binds a TCP socket, but accepts no connection on it in this process. Uses `net._createServerHandle`, the function
  * with which node:cluster binds. Node documents no other way, so the service cannot start on a Node without this
@@ -43,14 +46,11 @@ export function bindSocket(
   port: number,
   family: number,
 ): { readonly socket: BoundSocket; readonly port: number | undefined } | number {
-  const { _createServerHandle: createHandle } = require('node:net') as { _createServerHandle: CreateHandle };
   const handle = createHandle(address, port, family);
   if (typeof handle === 'number') return handle;
-  const localAddress: { port?: number } = {};
   // When the port is busy, libuv reports the error only later, to a process that listens. Until then the socket is
   // bound to no port.
-  const status = handle.getsockname(localAddress);
-  return { socket: handle, port: status === 0 && localAddress.port ? localAddress.port : undefined };
+  return { socket: handle, port: localAddressOf(handle).port || undefined };
 }
 
 /**
@@ -62,7 +62,6 @@ export function bindSocket(
 export function adoptSocket(
   fd: number,
 ): { readonly socket: BoundSocket; readonly port: number; readonly address: string } | undefined {
-  const { _createServerHandle: createHandle } = require('node:net') as { _createServerHandle: CreateHandle };
   const handle = createHandle(null, 0, -1, fd);
   if (typeof handle === 'number') return undefined;
   const { port, address } = localAddressOf(handle);

@@ -27,7 +27,7 @@ import {
   notLoadable,
 } from './new-groups.ts';
 import { factsOfService, readService } from './service-load.ts';
-import { createStrays, type Stray } from './stray-service.ts';
+import { createStraySearch, type Stray } from './stray-service.ts';
 
 export interface LoadAllOptions {
   /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
@@ -129,7 +129,7 @@ export function createGroups({
     fileOf: (group) => (isServed(group) ? listing().get(group) : undefined),
     published: (group) => groupsByUrl.get(group),
   });
-  const strays = createStrays(dir);
+  const searchStray = createStraySearch(dir);
   let ownsCors = false;
   let importedByService: ReadonlySet<string> = new Set();
   const loadedService = () => (serviceState.kind === 'loaded' ? serviceState.service : undefined);
@@ -265,7 +265,7 @@ export function createGroups({
 
   /** Only files that the service file imports may use `defineService`, too. */
   function findStray(): Promise<Stray | undefined> {
-    return strays.find(listing().get(SERVICE), importedByService);
+    return searchStray(listing().get(SERVICE), importedByService);
   }
 
   async function all(): Promise<readonly Group[]> {

@@ -15,16 +15,6 @@ export interface Stray {
   readonly reason: string;
 }
 
-export interface Strays {
-  /**
-   * Returns the first such file.
-   *
-   * @param serviceFile the name of the service file
-   * @param imported the real paths that the service file has imported
-   */
-  find(serviceFile: string | undefined, imported: ReadonlySet<string>): Promise<Stray | undefined>;
-}
-
 const OTHER_NAME =
   'it uses defineService, but only service.ts, .mts, .mjs or .js sets rules: rename it, or import it in the service file';
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
@@ -32,20 +22,20 @@ const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
 /** Matches files that nobody loads: tests, and declarations of types. */
 const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 
-export function createStrays(dir: string): Strays {
+/** Creates a function that returns the first such file. */
+export function createStraySearch(dir: string) {
   const usesDefineService = rememberByFile(isDefinition);
 
-  return {
-    async find(serviceFile, imported) {
-      for (const name of listCodeFiles(dir)) {
-        const path = join(dir, name);
-        const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
-        if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
-        if (imported.has(realPathOf(path))) continue;
-        return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : OTHER_NAME };
-      }
-      return undefined;
-    },
+  /** @param imported the real paths that the service file has imported */
+  return async (serviceFile: string | undefined, imported: ReadonlySet<string>): Promise<Stray | undefined> => {
+    for (const name of listCodeFiles(dir)) {
+      const path = join(dir, name);
+      const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
+      if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
+      if (imported.has(realPathOf(path))) continue;
+      return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : OTHER_NAME };
+    }
+    return undefined;
   };
 }
 

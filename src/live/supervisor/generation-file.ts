@@ -1,6 +1,5 @@
 // Writes the file `DATA_DIR/generation.json`, in which a deployment reads whether its new release serves. The file is
-// replaced as a whole, so a reader never sees half of it. A missing data folder is not created. A generation is one
-// load of the controllers folder by a new set of workers.
+// replaced as a whole, so a reader never sees half of it. A missing data folder is not created.
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';

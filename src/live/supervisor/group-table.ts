@@ -1,5 +1,4 @@
-// The group table has the groups of the generation that serves. A generation is one load of the whole folder by a new
-// set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
+// The groups of the generation that serves, and comparisons of the groups that a load found with them. The callers
 // decide what follows from a difference.
 import { readdirSync } from 'node:fs';
 import { attempt } from '../../base/failure.ts';
@@ -88,10 +87,8 @@ export type Difference =
   | 'group-lost'
   /** A file has changed since the workers that serve imported it, so the replacement has imported other code. */
   | 'other-code'
-  /** The workers that serve imported a new group while the replacement loaded. */
-  | 'group-added'
-  /** A group that serves is no longer in the folder. */
-  | 'group-removed';
+  /** The workers that serve have a group that the replacement has not found: one that came or went meanwhile. */
+  | 'group-missed';
 
 /**
  * Compares the groups that a replacement has loaded with those that serve. `difference` is undefined when they are
@@ -103,7 +100,6 @@ export function compareWithServing(
   serving: Groups,
   groups: readonly GroupLoad[],
   isSameCode: boolean,
-  dir: string,
 ): { readonly difference: Difference | undefined; readonly groups: readonly GroupLoad[] } {
   // A broken service file would answer every request with an error, also where no service file serves.
   const brokenService = groups.filter(({ ok, group }) => !ok && group === SERVICE && serving.get(group)?.ok !== false);
@@ -111,9 +107,7 @@ export function compareWithServing(
   if (lostGroups.length > 0) return { difference: 'group-lost', groups: lostGroups };
   if (!isSameCode) return { difference: 'other-code', groups: [] };
   const unseenGroups = findUnseenGroups(serving, groups);
-  if (unseenGroups.length === 0) return { difference: undefined, groups: [] };
-  const difference = isAnyInFolder(unseenGroups, dir, groups) ? 'group-added' : 'group-removed';
-  return { difference, groups: unseenGroups };
+  return { difference: unseenGroups.length === 0 ? undefined : 'group-missed', groups: unseenGroups };
 }
 
 export function isReadable(dir: string): boolean {

@@ -18,7 +18,7 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly tasks?: readonly TaskState[] | undefined;
   /** Events published since the start, and the bytes of those that are kept. */
   readonly channels?: { readonly published: number; readonly keptBytes: number };
-  /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
+  /** The newest generation, if it was rejected. */
   readonly rejected: Rejection | undefined;
 }
 

@@ -1,6 +1,5 @@
-// The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
-// is a new generation (new workers load the whole folder), or a replacement of workers. agenda.ts chooses the step. The
-// steps are in rollout.ts and replacement.ts.
+// The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time, which
+// agenda.ts chooses. The steps are in rollout.ts and replacement.ts.
 
 import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import type { FolderWatch } from '../folder/watch.ts';

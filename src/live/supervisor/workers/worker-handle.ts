@@ -24,7 +24,7 @@ export class WorkerProcess {
   /** The id of the process, or undefined when the system refused to start it. */
   readonly pid: number | undefined;
   state: WorkerState = 'booting';
-  /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
+  /** The number of the worker's generation, or 0 before the call of `load`. */
   generation = 0;
   isFaulty = false;
   /** Whether a breakpoint may stop the worker, so that no time limit counts. */

@@ -100,6 +100,10 @@ interface Handle {
  * kernel has taken all of that write. Both fields are undefined for a closed socket, and on a Node without `_handle`.
  */
 export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' | 'bytesWritten'> {
+  return tcpHandleOf(socket);
+}
+
+function tcpHandleOf(socket: Net.Socket): Handle {
   const { _handle: handle } = socket as { _handle?: Handle | null };
   return handle?._parent ?? handle ?? {};
 }
@@ -109,8 +113,7 @@ export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' |
  * Returns 0 on a Node without it, and for a closed socket.
  */
 export function descriptorOf(socket: Net.Socket): number {
-  const { _handle: handle } = socket as { _handle?: Handle | null };
-  return (handle?._parent ?? handle)?.fd ?? 0;
+  return tcpHandleOf(socket).fd ?? 0;
 }
 
 /**

@@ -14,7 +14,7 @@ import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
-import type { GroupLoad } from './group-load.ts';
+import type { FileSelection, GroupLoad } from './group-load.ts';
 import { describeGroup } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
@@ -29,15 +29,8 @@ import {
 import { factsOfService, readService } from './service-load.ts';
 import { createStraySearch, type Stray } from './stray-service.ts';
 
-export interface LoadAllOptions {
-  /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
-  readonly files?: readonly string[];
-  /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
-  readonly skip: ReadonlyMap<string, string>;
-  /** Whether a folder without a service file counts as one with a broken service file. Default: no. */
-  readonly needsService?: boolean;
-  /** Multiplies LOAD_TIMEOUT, after a load that was out of time. Default: 1. */
-  readonly patience?: number;
+/** By default, the files of the folder are loaded. */
+export interface LoadAllOptions extends Omit<FileSelection, 'files'>, Partial<Pick<FileSelection, 'files'>> {
   readonly onLoading: (file: string) => void;
 }
 
@@ -87,16 +80,10 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
 export interface GroupsOptions
   extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
     Pick<ContractOptions, 'onMismatch'>,
-    Pick<FileLoaderOptions, 'madeTypes'> {
+    Pick<FileLoaderOptions, 'madeTypes' | 'onFile'>,
+    Partial<Pick<FileLoaderOptions, 'loadTimeout'>> {
   readonly dir: string;
   readonly log: Log;
-  /** LOAD_TIMEOUT: maximum milliseconds of CPU to import one file. A top-level `await` can also wait for ever. */
-  readonly loadTimeout?: number;
-  /**
-   * Called with each file that is added to the import closure (module-loader.ts), or that has changed since it was
-   * added. An operation can import a file when it is called, so the call can come long after the load.
-   */
-  readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** Called once by `loadAll`, after the service file and before the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */

@@ -4,11 +4,11 @@
 import { join } from 'node:path';
 import { errorMessage } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
-import type { GroupLoad } from '../load/group-load.ts';
+import type { FileSelection, GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { type GroupTable, listGroups } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { FileSelection, LoadOutcome, WorkerState } from './workers/worker-events.ts';
+import type { LoadOutcome, WorkerState } from './workers/worker-events.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export type LoaderResult =

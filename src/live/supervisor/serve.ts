@@ -12,7 +12,6 @@ import { describeError, type Log } from '../../base/log.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import type { Settings } from '../../base/settings.ts';
 import { trustedMode } from '../../base/system.ts';
-import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import { createLedger, type Ledger } from '../../callers/rates/supervisor-rates.ts';
 import type { Announcer } from '../../operate/cli/announce.ts';
 import type { Certificates } from '../../operate/https/certificates.ts';
@@ -31,7 +30,6 @@ import type { Service } from './step-parts.ts';
 import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { adoptPort, describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
-import type { WorkerHandle } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
 export interface Dev {
@@ -124,14 +122,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     const { http } = options.listenFds ?? {};
     const port = await (http === undefined ? openPort(settings.port, host) : adoptPort(http, settings.port, host));
     if (isStopping()) return;
-    const onMetrics = (worker: WorkerHandle, metrics: unknown) => opsServer?.addReport(worker.pid ?? 0, metrics);
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
-    const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
-      worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = new Supervisor({
-      ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log },
       ...{ dataDir, store, secureState: certificates?.state, inspect: options.inspect },
       makeTypes: dev?.makeTypes,
+      spent: (worker, spendings) => worker.send({ kind: 'balances', balances: ledger.spend(spendings) }),
+      metrics: (worker, metrics) => opsServer?.addReport(worker.pid ?? 0, metrics),
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);

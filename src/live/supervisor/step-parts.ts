@@ -1,4 +1,4 @@
-// The parts that every step of the supervisor uses. agenda.ts decides from the result of a step alone what is done next.
+// The parts that every step of the supervisor uses. agenda.ts decides from the result of a step what is done next.
 import type { InspectorAddress } from '../../base/inspector.ts';
 import type { Log } from '../../base/log.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';

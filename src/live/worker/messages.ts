@@ -6,9 +6,8 @@ import type { Balance, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
 import type { FromMachine, ToMachine } from '../channels/machine.ts';
-import type { GroupLoad } from '../load/group-load.ts';
+import type { FileSelection, GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
-import type { FileSelection } from '../supervisor/workers/worker-events.ts';
 import type { TaskEnd, TaskOrder } from '../tasks/task-host.ts';
 import type { GenerationState } from './admissions.ts';
 

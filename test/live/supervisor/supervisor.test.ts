@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
-import type { FileSelection, ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
+import type { FileSelection } from '../../../src/live/load/group-load.ts';
+import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
 import { write } from '../../support/folder.ts';
 

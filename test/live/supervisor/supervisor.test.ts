@@ -151,8 +151,10 @@ describe('a generation', () => {
   it('skips a file that hung in the last generation', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const skipped: string[][] = [];
+    const patience: unknown[] = [];
     service.made.load = (order) => {
       skipped.push([...order.skip.keys()]);
+      patience.push(order.patience);
       const outcome = loaded(order, { 'BController.js': 'it did not finish' });
       if (outcome.kind !== 'loaded' || order.skip.has('BController.js')) return outcome;
       return { ...outcome, groups: outcome.groups.map((load) => ({ ...load, hung: !load.ok })) };
@@ -161,6 +163,7 @@ describe('a generation', () => {
     service.change('AController.js');
     await service.settled();
     assert.deepEqual(skipped.slice(-2), [['BController.js'], ['BController.js']]);
+    assert.deepEqual(patience, [1, 1, 2, 2], 'the next load has twice the time');
     assert.equal(service.supervisor.status().generation, 2);
   });
 

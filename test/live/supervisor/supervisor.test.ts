@@ -51,6 +51,9 @@ describe('a generation', () => {
       assert.equal(service.supervisor.status().generationsRejected, tries + 1);
     }
     assert.equal(service.logged('generation-rejected').length, 1, 'a repeated failure is logged only once');
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.logged('generation-rejected').length, 2, 'an edit that does not help is logged');
     service.made.load = (order) => loaded(order);
     await service.pass(60_000);
     assert.equal(service.supervisor.status().rejected, undefined);
@@ -61,7 +64,10 @@ describe('a generation', () => {
 
   it('without a worker that starts is rejected, with the error in the log and the status', async (test) => {
     const service = await started(test);
-    service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });
+    service.made.load = () => {
+      service.made.time += 10_000;
+      return { kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' };
+    };
     service.change('AController.js');
     await service.settled();
     const error = 'Cannot start a worker: the system refused to start it (EAGAIN)';
@@ -273,6 +279,26 @@ describe('a replacement', () => {
     await service.pass(10_000);
     assert.equal(service.serving().length, 2);
     assert.equal(service.logged('worker-replaced').length, 1);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.die(service.serving()[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('replacement-rejected').length, 2, 'the next rejection is logged again');
+  });
+
+  it('that lacks a group which has begun to answer meanwhile is made again at once', async (test) => {
+    const service = await started(test);
+    const orders: (readonly string[])[] = [];
+    service.made.load = async (order) => {
+      orders.push(order.files);
+      if (orders.length === 1) service.events().requested(service.serving()[0] as FakeWorker, 'New');
+      await service.settled();
+      return loaded(order);
+    };
+    service.die(service.workers[0] as FakeWorker);
+    for (let turn = 0; turn < 10; turn++) await service.settled();
+    assert.deepEqual(orders, [['AController.js'], ['AController.js', 'NewController.js']]);
+    assert.equal(service.serving().length, 2);
+    assert.equal(service.logged('replacement-rejected').length, 0);
   });
 
   const FAILURES: readonly (readonly [name: string, fail: (made: FakeService['made']) => void, error: string])[] = [
@@ -330,6 +356,17 @@ async function startedWithoutB(test: TestContext) {
 const withoutB = (order: FileSelection) => loaded(order, { 'BController.js': 'no database' });
 
 describe('a file that has not loaded', () => {
+  it('does not delay the first retry of a generation that is rejected', async (test) => {
+    const service = await startedWithoutB(test);
+    for (const pause of [5000, 10_000, 20_000]) await service.pass(pause);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.supervisor.status().generationsRejected, 1);
+    await service.pass(5000);
+    assert.equal(service.supervisor.status().generationsRejected, 2);
+  });
+
   it('is tried after growing pauses, and the new workers serve only when the file loads', async (test) => {
     const service = await startedWithoutB(test);
     await service.pass(4999);

@@ -468,6 +468,45 @@ describe('a file that has not loaded', () => {
     assert.deepEqual([...new Set(deadLoads)], [1, 3, 4]);
   });
 
+  it('and has ended its process is not skipped any more when a trial has loaded it', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    let isDeadly = true;
+    const skipped: string[][] = [];
+    service.made.load = (order) => {
+      skipped.push([...order.skip.keys()]);
+      if (!isDeadly || order.skip.has('BController.js')) return loaded(order);
+      return { kind: 'ended', file: 'BController.js', reason: 'it ended' };
+    };
+    await service.supervisor.start();
+    isDeadly = false;
+    await service.pass(5000);
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(skipped.slice(2), [['BController.js'], ['BController.js'], [], [], [], []]);
+    assert.equal(service.supervisor.status().rejected, undefined);
+  });
+
+  it('in one of the workers, also at the second try, does not serve', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order, { pid }) => (pid === 2 ? loaded(order) : withoutB(order));
+    await service.supervisor.start();
+    assert.deepEqual(
+      service.supervisor.status().notLoadable.map(({ file }) => file),
+      ['BController.js'],
+    );
+  });
+
+  it('in one more worker, although its new group has answered, changes nothing', async (test) => {
+    const service = await started(test);
+    const [first, second] = service.serving() as [FakeWorker, FakeWorker];
+    service.events().requested(first, 'New');
+    await service.settled();
+    const failure = { group: 'New', file: 'NewController.js', ok: false, error: 'a lock' };
+    service.events().importReported(second, failure, []);
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+  });
+
   it('makes a rejected generation when no worker of its trial can start', async (test) => {
     const service = await startedWithoutB(test);
     service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'EAGAIN' });

@@ -104,7 +104,7 @@ it('CONTRIBUTING.md names existing files and identifiers', () => {
   for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g))
     assert.ok(existsSync(join(ROOT, path)), path);
   for (const [name, path] of [
-    ['settingRows', 'src/base/config.ts'],
+    ['tableOf', 'src/base/settings.ts'],
     ['CATALOGUE', 'src/base/errors.ts'],
     ['METRICS', 'src/operate/ops/metrics.ts'],
     ['ROUTES', 'src/request/routes.ts'],

@@ -1,6 +1,7 @@
 // Computes how many connections the limit of descriptors allows. At the limit, the kernel drops new connections before
 // the service could end the one that has idled longest.
 import { readFileSync, statSync } from 'node:fs';
+import { attempt } from './failure.ts';
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
 const MIN_FREE = 32;
@@ -29,13 +30,9 @@ export function maxSupervisorConnections(wanted: number, limit: number | undefin
  * undefined when there is no limit, or when the system has no /proc.
  */
 export function descriptorLimit(): number | undefined {
-  try {
-    const limits = readFileSync('/proc/self/limits', 'latin1');
-    const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
-    return soft === undefined ? undefined : Number(soft);
-  } catch {
-    return undefined;
-  }
+  const limits = attempt(() => readFileSync('/proc/self/limits', 'latin1'), '');
+  const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
+  return soft === undefined ? undefined : Number(soft);
 }
 
 /** Descriptors that no connection takes, so that files can be read although something has leaked all others. */
@@ -48,9 +45,5 @@ export function maxDescriptor(limit: number | undefined = descriptorLimit()): nu
 
 /** Returns how many descriptors this process has open. Linux has had the number as the size of a folder since 6.2. */
 export function openDescriptors(): number {
-  try {
-    return statSync('/proc/self/fd').size;
-  } catch {
-    return 0;
-  }
+  return attempt(() => statSync('/proc/self/fd').size, 0);
 }

@@ -2,6 +2,7 @@
 // `{"status":"error","error_code":"RATE_LIMITED","message":"…","timestamp":1780000000,"request_id":"4f2a9c0d1e7b-2s"}`
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
+import { attempt } from './failure.ts';
 import { unixTime } from './time.ts';
 
 export const JSON_TYPE = 'application/json; charset=UTF-8';
@@ -19,11 +20,7 @@ export function envelope(error: HttpError, requestId: string, causeFacts?: objec
 
 /** Returns `[]` for details that are no list or have no JSON. A controller may have changed the details. */
 function encodeDetails(details: unknown): string {
-  try {
-    return Array.isArray(details) ? JSON.stringify(details) : '[]';
-  } catch {
-    return '[]';
-  }
+  return attempt(() => (Array.isArray(details) ? JSON.stringify(details) : '[]'), '[]');
 }
 
 let cachedError: HttpError | undefined;

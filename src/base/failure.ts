@@ -32,6 +32,15 @@ export function errorMessage(error: unknown): string {
   return isError(error) ? error.message : String(error);
 }
 
+/** Returns the result of `work`, or `fallback` when `work` throws. */
+export function attempt<T, F>(work: () => T, fallback: F): T | F {
+  try {
+    return work();
+  } catch {
+    return fallback;
+  }
+}
+
 /**
  * Returns one line: the sentence for the code, else the code, else the first line of the message. Node's own message
  * would also name the path and the system call: `EACCES: permission denied, open '/data/session.key'`.

@@ -1,6 +1,7 @@
 // Detects that a file has changed, without reading the file. An atomic rename, `cp -p` and `rsync -t` can keep size and
 // mtime, so ctime and inode are compared, too. Symbolic links are followed.
-import { type Stats, statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
+import { attempt } from './failure.ts';
 
 /** Returns a text that changes with the file. Returns `'absent'` when the file does not exist or is not accessible. */
 export function fingerprint(path: string): string {
@@ -14,9 +15,10 @@ export function fingerprintOf(stat: Stats | undefined): string {
 
 /** @returns undefined when the file does not exist or is not accessible */
 export function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
+  return attempt(() => statSync(path, { throwIfNoEntry: false }), undefined);
+}
+
+/** Returns the real path, or `path` itself when there is no such file. */
+export function realPathOf(path: string): string {
+  return attempt(() => realpathSync.native(path), path);
 }

@@ -1,6 +1,7 @@
 // Limits how long the load of a file may take. The limit is processor time, because a machine that is busy, or has a
 // small quota, gives a process little of it, and that is no mistake of the file. A load that uses nearly none hangs.
 import { readFileSync } from 'node:fs';
+import { attempt } from './failure.ts';
 
 /** A load that uses fewer milliseconds of CPU, while the clock passes LOAD_TIMEOUT, hangs. */
 const HUNG_BELOW = 50;
@@ -14,13 +15,10 @@ const ownCpuTime = (): number => {
 
 /** Returns the milliseconds of CPU that another process has used. @returns NaN where there is no /proc: not on Linux */
 export function cpuTimeOf(pid: number | undefined): number {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
-    // Linux counts in hundredths of a second for every program.
-    return 10 * (Number(fields[11]) + Number(fields[12]));
-  } catch {
-    return Number.NaN;
-  }
+  const text = attempt(() => readFileSync(`/proc/${pid}/stat`, 'latin1'), '');
+  const fields = text.split(') ').at(-1)?.split(' ') ?? [];
+  // Linux counts in hundredths of a second for every program.
+  return 10 * (Number(fields[11]) + Number(fields[12]));
 }
 
 export class LoadClock {

@@ -1,8 +1,8 @@
 // Writes log lines to a file descriptor, many in one write (a batch). Each line is written as a whole or not at all,
 // also when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end
 // of the process.
-import { fstatSync, type Stats, write, writeSync } from 'node:fs';
-import { errorCode } from './failure.ts';
+import { fstatSync, write, writeSync } from 'node:fs';
+import { attempt, errorCode } from './failure.ts';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
@@ -185,7 +185,7 @@ interface Target {
 
 function openTarget(fd: number): Target {
   const file = { fd, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
-  const kind = statOf(fd);
+  const kind = attempt(() => fstatSync(fd), undefined);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   const maxWriteBytes = kind.isSocket() ? MAX_SOCKET_WRITE : PIPE_BUF;
   // A blocking write hangs its thread when nobody reads the pipe or Ctrl-S stops the terminal, and Node waits for its
@@ -200,12 +200,4 @@ function openTarget(fd: number): Target {
   if (setNonBlocking === undefined) return file;
   // On a system without /proc, libuv has already reopened a terminal for this process.
   return { fd, maxWriteBytes, mayBlock: false, ...(!kind.isCharacterDevice() && { setNonBlocking }) };
-}
-
-function statOf(fd: number): Stats | undefined {
-  try {
-    return fstatSync(fd);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
 // Creates log lines: one JSON object a line. log-writer.ts writes the lines. No caller passes a header value, a body, a
 // query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
-import { isError as isAnyError } from './failure.ts';
+import { attempt, isError as isAnyError } from './failure.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -108,18 +108,10 @@ function fullMessageOf(thrown: unknown): string {
   return `an object with ${fields || 'no fields'}`;
 }
 
+// A thrown value may be a proxy or have getters, so each access may throw.
 const isError = (value: unknown): value is Error => attempt(() => isAnyError(value), false);
 
 const readField = (object: object, name: string): unknown => attempt(() => Reflect.get(object, name), NO_TEXT);
 
 /** Never throws, although `String()` throws for an object without a prototype. */
 export const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
-
-/** Returns the fallback when `read` throws. A thrown value may be a proxy or have getters, so each access may throw. */
-function attempt<T>(read: () => T, fallback: T): T {
-  try {
-    return read();
-  } catch {
-    return fallback;
-  }
-}

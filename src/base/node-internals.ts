@@ -10,6 +10,7 @@ import type Net from 'node:net';
 import querystring from 'node:querystring';
 import { type Duplex, Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { attempt } from './failure.ts';
 
 // The functions load node:net by `require` when they are called. An `import` of node:net takes 20 ms, and commands such
 // as `gatefold routes` open no socket.
@@ -28,6 +29,9 @@ type ListeningHandle = BoundSocket & { getsockname(address: { port?: number; add
 /** @returns the handle of libuv, or the number of the system's error */
 type CreateHandle = (address: string | null, port: number, family: number, fd?: number) => ListeningHandle | number;
 
+const createHandle: CreateHandle = (...args) =>
+  (require('node:net') as { _createServerHandle: CreateHandle })._createServerHandle(...args);
+
 /**
  * Binds a TCP socket, but accepts no connection on it in this process. Uses `net._createServerHandle`, the function
  * with which node:cluster binds. Node documents no other way, so the service cannot start on a Node without this
@@ -42,14 +46,11 @@ export function bindSocket(
   port: number,
   family: number,
 ): { readonly socket: BoundSocket; readonly port: number | undefined } | number {
-  const { _createServerHandle: createHandle } = require('node:net') as { _createServerHandle: CreateHandle };
   const handle = createHandle(address, port, family);
   if (typeof handle === 'number') return handle;
-  const localAddress: { port?: number } = {};
   // When the port is busy, libuv reports the error only later, to a process that listens. Until then the socket is
   // bound to no port.
-  const status = handle.getsockname(localAddress);
-  return { socket: handle, port: status === 0 && localAddress.port ? localAddress.port : undefined };
+  return { socket: handle, port: localAddressOf(handle).port || undefined };
 }
 
 /**
@@ -61,7 +62,6 @@ export function bindSocket(
 export function adoptSocket(
   fd: number,
 ): { readonly socket: BoundSocket; readonly port: number; readonly address: string } | undefined {
-  const { _createServerHandle: createHandle } = require('node:net') as { _createServerHandle: CreateHandle };
   const handle = createHandle(null, 0, -1, fd);
   if (typeof handle === 'number') return undefined;
   const { port, address } = localAddressOf(handle);
@@ -71,11 +71,7 @@ export function adoptSocket(
 /** @returns no address when the system refuses, or when the handle is no TCP socket */
 function localAddressOf(handle: ListeningHandle): { port?: number; address?: string } {
   const address: { port?: number; address?: string } = {};
-  try {
-    return handle.getsockname(address) === 0 ? address : {};
-  } catch {
-    return {};
-  }
+  return attempt(() => handle.getsockname(address), -1) === 0 ? address : {};
 }
 
 /**
@@ -104,6 +100,10 @@ interface Handle {
  * kernel has taken all of that write. Both fields are undefined for a closed socket, and on a Node without `_handle`.
  */
 export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' | 'bytesWritten'> {
+  return tcpHandleOf(socket);
+}
+
+function tcpHandleOf(socket: Net.Socket): Handle {
   const { _handle: handle } = socket as { _handle?: Handle | null };
   return handle?._parent ?? handle ?? {};
 }
@@ -113,8 +113,7 @@ export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' |
  * Returns 0 on a Node without it, and for a closed socket.
  */
 export function descriptorOf(socket: Net.Socket): number {
-  const { _handle: handle } = socket as { _handle?: Handle | null };
-  return (handle?._parent ?? handle)?.fd ?? 0;
+  return tcpHandleOf(socket).fd ?? 0;
 }
 
 /**
@@ -286,11 +285,8 @@ const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: stri
  *   such as macOS.
  */
 export function reopenWithoutWaiting(fd: number): number | undefined {
-  try {
-    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  } catch {
-    return undefined;
-  }
+  const mode = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+  return attempt(() => openSync(`/proc/self/fd/${fd}`, mode), undefined);
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import type { OperationLog } from '../api/controller.ts';
 import type { Exchange } from '../request/exchange.ts';
-import { isError } from './failure.ts';
+import { attempt, isError } from './failure.ts';
 import { describeError, idsOf, type Log, type LogFields } from './log.ts';
 
 /** The fields of a log line that only the service may set. */
@@ -40,11 +40,8 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
 
 /** Makes a text of any value, and never throws, although String() throws for a form: an object without a prototype. */
 function messageText(message: unknown): string {
-  try {
-    return typeof message === 'object' && message !== null ? JSON.stringify(message) : String(message);
-  } catch {
-    return 'a message that has no text';
-  }
+  const isObject = typeof message === 'object' && message !== null;
+  return attempt(() => (isObject ? JSON.stringify(message) : String(message)), 'a message that has no text');
 }
 
 /** Drops reserved fields. If a field has no JSON form (a cycle, a BigInt), the reason replaces all fields. */

@@ -1,6 +1,7 @@
 // Formats the log for people. A JSON line becomes a line for the terminal: a request without the names of its fields,
 // any other event with them. Below it are the error, the places in the author's code, and the line of a mistake.
 import { isOwnFile } from '../own-files.ts';
+import { attempt } from './failure.ts';
 import { type Ink, plain, shortPlace } from './ink.ts';
 import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
@@ -29,12 +30,8 @@ export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): L
 
 /** Formats one log line. Returns a line that is not JSON as it is. @param line with its line feed, like the result */
 export function prettyLine(line: string, options: PrettyOptions): string {
-  let fields: Line;
-  try {
-    fields = JSON.parse(line) as Line;
-  } catch {
-    return line;
-  }
+  const fields = attempt(() => JSON.parse(line) as Line, undefined);
+  if (fields === undefined) return line;
   // Each worker logs this event with 0 reloads when it starts. Nobody needs that line.
   if (fields.event === 'credentials-loaded' && fields.reloads === 0) return '';
   const timeOfDay = options.ink.dim(new Date(fields.time).toTimeString().slice(0, 8));
@@ -54,18 +51,7 @@ function requestText({ method, path, status, duration_ms, credential = '' }: Lin
 }
 
 /** Fields that every line has, or that are shown below the line. */
-const UNLISTED_FIELDS = new Set([
-  'time',
-  'level',
-  'event',
-  'pid',
-  'error',
-  'error_name',
-  'stack',
-  'cut',
-  'at',
-  'column',
-]);
+const UNLISTED_FIELDS = new Set('time level event pid error error_name stack cut at column'.split(' '));
 
 const LEVEL_PAINTS: Readonly<Record<string, keyof Ink>> = { error: 'red', warn: 'yellow' };
 

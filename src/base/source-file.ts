@@ -1,6 +1,7 @@
 // Reads source files: regular files of a bounded size. A pipe, a device or a huge file could block the process for
 // ever.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
+import { attempt } from './failure.ts';
 
 /**
  * Bytes of the largest source file. On a busy machine, reading the types of such a file takes up to 4 s. The supervisor
@@ -36,11 +37,7 @@ export function readSource(path: string): string {
 
 /** Returns an empty text when the file cannot be read. For a text that is only shown to people. */
 export function readSourceOrEmpty(path: string): string {
-  try {
-    return readSource(path);
-  } catch {
-    return '';
-  }
+  return attempt(() => readSource(path), '');
 }
 
 function checkStat(path: string, stat: Stats): void {

@@ -1,5 +1,6 @@
 // Checks of values whose type is not known: parsed JSON, and the exports of controllers and of libraries.
 import { isProxy } from 'node:util/types';
+import { attempt } from './failure.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -77,10 +78,6 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 export function parseObject(text: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value: unknown = attempt(() => JSON.parse(text), undefined);
+  return isObject(value) ? value : undefined;
 }

@@ -4,6 +4,7 @@
 import { closeSync, fstatSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { attempt } from './failure.ts';
 
 /** The last operation that a worker began, for the log. It may have ended long before the worker. */
 export interface LastRequest {
@@ -60,13 +61,11 @@ export function openNote(): WorkerNote | undefined {
 
 function openNameless(folder: string): number | undefined {
   const path = join(folder, `.gatefold-${process.pid}-${++noteCount}`);
-  try {
+  return attempt(() => {
     const fd = openSync(path, 'wx+', 0o600);
     unlinkSync(path);
     return fd;
-  } catch {
-    return undefined;
-  }
+  }, undefined);
 }
 
 /**

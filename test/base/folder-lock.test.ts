@@ -1,10 +1,12 @@
 // The lock that is a folder: living holders, dead holders, holders of another machine.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { acquireLock, isDead } from '../../src/base/folder-lock.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { acquireLock, isDead, processName } from '../../src/base/folder-lock.ts';
 import { createFolder } from '../support/credentials-bench.ts';
 
 test('acquireLock waits for a living holder up to a limit, then names the holder', async (t) => {
@@ -89,4 +91,17 @@ test('acquireLock takes over an empty lock folder that a dead holder left', asyn
   const path = join(createFolder(t), 'x.lock');
   mkdirSync(path);
   await (await acquireLock(path, { waitMs: 100 })).release();
+});
+
+// In a container, the first process often waits for no other.
+test('a holder that has ended is dead, also when its parent does not wait for it', async (t) => {
+  if (process.platform !== 'linux') return t.skip('only Linux has such processes in /proc');
+  const parent = spawn('sh', ['-c', 'sleep 1000 & echo $!; exec sleep 1000'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(() => parent.kill('SIGKILL'));
+  const [pid] = (await once(parent.stdout, 'data')) as [Buffer];
+  const holder = processName(Number(pid));
+  assert.equal(isDead(holder, false), false);
+  process.kill(Number(pid), 'SIGKILL');
+  for (const end = Date.now() + 20_000; !isDead(holder, false) && Date.now() < end; ) await sleep(5);
+  assert.equal(isDead(holder, false), true);
 });

@@ -307,6 +307,13 @@ describe('a file that does not load', () => {
     });
   }
 
+  test('that finishes late loads with patience', async () => {
+    const late = 'await new Promise((resolve) => setTimeout(resolve, 500)); export default { index() {} }';
+    const groups = createGroups({ dir: folder({ 'XController.mjs': late }), log: silent, loadTimeout: 100 });
+    const loads = await groups.loadAll({ skip: new Map(), patience: 1000, onLoading: () => {} });
+    assert.deepEqual(loads, [{ group: 'X', file: 'XController.mjs', ok: true }]);
+  });
+
   test('is reported when it cannot be read, and skipped when it is gone', async () => {
     const path = folder({ 'GoodController.mjs': 'export default { index() {} }' });
     symlinkSync('LoopController.mjs', join(path, 'LoopController.mjs'));

@@ -2,11 +2,10 @@
 // the folder on disk is real.
 import { mock, type TestContext } from 'node:test';
 import type { FolderWatch } from '../../src/live/folder/watch.ts';
-import type { GroupLoad } from '../../src/live/load/group-load.ts';
+import type { FileSelection, GroupLoad } from '../../src/live/load/group-load.ts';
 import { listGroups } from '../../src/live/supervisor/group-table.ts';
 import { Supervisor } from '../../src/live/supervisor/supervisor.ts';
 import type {
-  FileSelection,
   ListenOutcome,
   LoadOutcome,
   WorkerEvents,

@@ -17,7 +17,7 @@ import {
 import { join, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { isHttpError, refusal } from '../errors.ts';
-import { errorCode } from '../failure.ts';
+import { attempt, errorCode } from '../failure.ts';
 import { isServable } from './servable.ts';
 
 /** The facts that show that a file is the same and has not changed. */
@@ -63,21 +63,13 @@ function hasSameContent(one: FileState, other: FileState): boolean {
 
 /** @returns undefined where there is no regular file, or where this process may not see it */
 export function stateOf(path: string): BigIntStats | undefined {
-  try {
-    return statSync(path, { bigint: true, throwIfNoEntry: false });
-  } catch {
-    // A loop of links, a name that is too long, or a folder without permission.
-    return undefined;
-  }
+  // A loop of links, a name that is too long, or a folder without permission has an error.
+  return attempt(() => statSync(path, { bigint: true, throwIfNoEntry: false }), undefined);
 }
 
 /** Says whether a path leads to a place in the folder that may be served, also behind links. */
 export function isBelow(root: string, name: string): boolean {
-  try {
-    return isServableBelow(root, realpathSync.native(join(root, name)));
-  } catch {
-    return false;
-  }
+  return attempt(() => isServableBelow(root, realpathSync.native(join(root, name))), false);
 }
 
 function isServableBelow(root: string, path: string): boolean {
@@ -125,11 +117,7 @@ function open(path: string): number {
 
 /** Returns the real path of an open file; undefined where the system has no /proc. */
 function placeOf(fd: number): string | undefined {
-  try {
-    return readlinkSync(`/proc/self/fd/${fd}`);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => readlinkSync(`/proc/self/fd/${fd}`), undefined);
 }
 
 /** @param path the real path, which lay in the folder when the file had the state */

@@ -1,6 +1,7 @@
 // Says which folder may be PUBLIC_DIR. Everybody can read the folder, so it must not hold code, keys, or a project.
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, sep } from 'node:path';
+import { realPathOf } from '../fingerprint.ts';
 
 /** @returns why the folder may not be served; undefined when it may, or when there is no such folder yet */
 export function whyNotPublic(dir: string, folders: Readonly<Record<string, string>>): string | undefined {
@@ -12,14 +13,6 @@ export function whyNotPublic(dir: string, folders: Readonly<Record<string, strin
   if (existsSync(join(path, 'package.json')))
     return 'it has a package.json, so it is a project: name the folder of its build';
   return undefined;
-}
-
-function realPathOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
 }
 
 function isIn(path: string, folder: string): boolean {

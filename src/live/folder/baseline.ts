@@ -50,7 +50,8 @@ export function createBaseline(dir: string) {
     differenceFrom(snapshot: Snapshot): string | undefined {
       const key = firstDifference(entries, snapshot, false);
       if (key !== undefined) return key;
-      return isWholeTree ? findAddedFile(snapshot) : findAddedStray(snapshot);
+      const counts = isWholeTree ? mayCorrect(snapshot) : isStray;
+      return Array.from(snapshot).find(([key, value]) => value !== ABSENT && !entries.has(key) && counts(key))?.[0];
     },
     /**
      * Returns the key of the first change in what the workers have read: a new or removed group without a file that was
@@ -83,7 +84,7 @@ export function createBaseline(dir: string) {
     const folder = snapshot.get('folder') ?? dir;
     for (const [key, value] of snapshot) {
       // The arrival or loss of a group that nobody has loaded, or of a file that nobody has imported, is no change.
-      const isWatched = key === 'folder' || key.startsWith('stray:') || key.startsWith(`link:${folder}${sep}`);
+      const isWatched = key === 'folder' || isStray(key) || key.startsWith(`link:${folder}${sep}`);
       if (broken || isWatched) entries.set(key, value);
     }
     // A new service file changes the rules of every group. So the arrival of this file counts as a change, and a worker
@@ -106,21 +107,13 @@ export function createBaseline(dir: string) {
     }
   }
 
-  /** Finds a file that can correct a group. A new controller cannot: the first request for its group imports it. */
-  function findAddedFile(snapshot: Snapshot): string | undefined {
+  /** Any file can correct a group, but no new controller: the first request for its group imports it. */
+  function mayCorrect(snapshot: Snapshot): (key: string) => boolean {
     const folder = snapshot.get('folder') ?? dir;
     const controllers = new Set<string>();
     for (const [key, value] of snapshot)
       if (key.startsWith('group:')) controllers.add(key).add(`file:${join(folder, value)}`);
-    for (const [key, value] of snapshot) if (value !== ABSENT && !entries.has(key) && !controllers.has(key)) return key;
-    return undefined;
-  }
-
-  /** A generation says what is wrong with such a file. No request would. */
-  function findAddedStray(snapshot: Snapshot): string | undefined {
-    for (const [key, value] of snapshot)
-      if (key.startsWith('stray:') && value !== ABSENT && !entries.has(key)) return key;
-    return undefined;
+    return (key) => !controllers.has(key);
   }
 
   function addFile(file: LoadedFile): void {
@@ -129,6 +122,9 @@ export function createBaseline(dir: string) {
     entries.set(key, (entries.get(key) ?? fingerprint) === fingerprint ? fingerprint : MIXED);
   }
 }
+
+/** A generation says what is wrong with such a file. No request would. */
+const isStray = (key: string): boolean => key.startsWith('stray:');
 
 function keyOf({ path, link }: LoadedFile): string {
   return `${link === true ? 'link' : 'file'}:${path}`;

@@ -4,16 +4,6 @@ import { type FSWatcher, watch } from 'node:fs';
 import { statOf } from '../../base/fingerprint.ts';
 import { CODE_FILE } from './snapshot.ts';
 
-export interface FolderEvents {
-  /**
-   * Watches exactly these folders from now on.
-   *
-   * @returns whether a folder is new, so that no event has reported the changes in this folder before the call
-   */
-  follow(folders: ReadonlySet<string>): boolean;
-  close(): void;
-}
-
 /** Maximum number of folders to watch. By default, Linux allows each user at least 8,192 watches. */
 const MAX_FOLDERS = 1000;
 
@@ -24,9 +14,14 @@ interface WatchedFolder {
 }
 
 /** @param onEvent called when a code file, or a file that the event does not name, may have changed */
-export function createFolderEvents(onEvent: () => void): FolderEvents {
+export function createFolderEvents(onEvent: () => void) {
   const watchedFolders = new Map<string, WatchedFolder>();
 
+  /**
+   * Watches exactly these folders from now on.
+   *
+   * @returns whether a folder is new, so that no event has reported the changes in this folder before the call
+   */
   function follow(folders: ReadonlySet<string>): boolean {
     for (const [path, { identity, watcher }] of watchedFolders) {
       if (folders.has(path) && identityOf(path) === identity) continue;
@@ -56,7 +51,7 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
 
   return {
     follow,
-    close() {
+    close(): void {
       for (const { watcher } of watchedFolders.values()) watcher?.close();
       watchedFolders.clear();
     },

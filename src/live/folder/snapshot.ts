@@ -2,6 +2,7 @@
 // of texts, so that two snapshots can be compared. folder/baseline.ts decides which differences count.
 import { readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import { listControllers } from '../load/naming.ts';
@@ -115,9 +116,5 @@ function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, st
 
 /** Returns the real path, or `ABSENT`. */
 export function realPathOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return ABSENT;
-  }
+  return attempt(() => realpathSync.native(path), ABSENT);
 }

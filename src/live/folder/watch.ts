@@ -10,31 +10,9 @@ import { createBaseline, type GenerationLoad } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { firstDifference, foldersOf, realPathOf, type Snapshot, takeSnapshot } from './snapshot.ts';
 
-export interface FolderWatch {
-  /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
-  takeSnapshot(): Snapshot | undefined;
-  /** Called when a generation begins to load. From now on, a difference from this snapshot is a change. */
-  beginLoad(snapshot: Snapshot): void;
-  /** Called when a generation has loaded. From now on, a difference from the files that it has read is a change. */
-  endLoad(load: GenerationLoad): void;
-  /** Adds a new group that a worker imported, and its files, to the baseline. So their arrival is not a change. */
-  addGroup(group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** Adds files that a worker imported after its load to the baseline. */
-  addFiles(files: readonly LoadedFile[]): void;
-  /** Whether a worker that read these files runs the same code as the workers of the newest generation. */
-  hasSameFiles(files: readonly LoadedFile[]): boolean;
-  /**
-   * Returns what has changed since the newest generation has loaded the folder: a path, the name of a group, or
-   * undefined. Compares the folder as it is now. New groups, and other files that nobody has read, do not count.
-   *
-   * @param file the name of a file in the folder, which a worker must have read in its present state
-   */
-  changeSinceLoad(file?: string): string | undefined;
-  start(): void;
-  stop(): void;
-}
+export type FolderWatch = ReturnType<typeof createFolderWatch>;
 
-export interface FolderWatchOptions {
+interface FolderWatchOptions {
   readonly dir: string;
   readonly log: Log;
   /** Called at each poll while the folder is `changed`. @param cause a path or the name of a group */
@@ -83,12 +61,7 @@ const TIMER_TOLERANCE = 2;
 /** Milliseconds after which a folder that is never stable counts as changed all the same. */
 const MAX_CHANGE_TIME = 1000;
 
-export function createFolderWatch({
-  dir,
-  log,
-  onChange,
-  now = () => performance.now(),
-}: FolderWatchOptions): FolderWatch {
+export function createFolderWatch({ dir, log, onChange, now = () => performance.now() }: FolderWatchOptions) {
   const baseline = createBaseline(dir);
   const events = createFolderEvents(hurry);
   const listStrays = createStrayListing();
@@ -99,10 +72,14 @@ export function createFolderWatch({
   let pollCost = 0;
 
   return {
+    /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
     takeSnapshot: () => look(true),
-    beginLoad: (snapshot) => setLoad({ snapshot, begunAt: 0, groups: [], files: [], broken: true }, false),
-    endLoad: (load) => setLoad(load, true),
-    addGroup(group, files) {
+    /** Called when a generation begins to load. From now on, a difference from this snapshot is a change. */
+    beginLoad: (snapshot: Snapshot) => setLoad({ snapshot, begunAt: 0, groups: [], files: [], broken: true }, false),
+    /** Called when a generation has loaded. From now on, a difference from the files that it has read is a change. */
+    endLoad: (load: GenerationLoad) => setLoad(load, true),
+    /** Adds a new group that a worker imported, and its files, to the baseline. So their arrival is not a change. */
+    addGroup(group: GroupLoad, files: readonly LoadedFile[]): void {
       baseline.addGroup(group);
       // A new file that did not load was probably incomplete. The next import reads it again, without a generation. So
       // only the last state that a worker has read counts, and no state of a file that did not load.
@@ -111,9 +88,17 @@ export function createFolderWatch({
       baseline.addFiles(files.filter((file) => file.path !== ownPath || file === ownFile));
       hurry();
     },
+    /** Adds files that a worker imported after its load to the baseline. */
     addFiles: baseline.addFiles,
+    /** Whether a worker that read these files runs the same code as the workers of the newest generation. */
     hasSameFiles: baseline.hasSameFiles,
-    changeSinceLoad(file) {
+    /**
+     * Returns what has changed since the newest generation has loaded the folder: a path, the name of a group, or
+     * undefined. Compares the folder as it is now. New groups, and other files that nobody has read, do not count.
+     *
+     * @param file the name of a file in the folder, which a worker must have read in its present state
+     */
+    changeSinceLoad(file?: string): string | undefined {
       const snapshot = look(false);
       const key = snapshot === undefined ? dir : baseline.changeIn(snapshot, file);
       if (key === undefined) return undefined;
@@ -121,7 +106,7 @@ export function createFolderWatch({
       return key.slice(key.indexOf(':') + 1);
     },
     start: () => schedulePoll('waiting', EVENT_DELAY),
-    stop() {
+    stop(): void {
       schedule = 'stopped';
       clearTimeout(timer);
       events.close();

@@ -8,7 +8,7 @@ import { fingerprint } from '../../base/fingerprint.ts';
 import type { Reader } from '../../contract/reader.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
-import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
+import { createModuleLoader, type ModuleLoaderOptions } from './module-loader.ts';
 import { listControllers } from './naming.ts';
 import { HungLoad, isTransient, withinLoadTimeout } from './passing-failures.ts';
 import { SourceChanged } from './source-texts.ts';
@@ -18,25 +18,6 @@ type Module = Readonly<Record<string, unknown>>;
 
 /** Builds the value of a file, such as a group, from its module. When it throws an error, the file does not load. */
 type Build<T> = (module: Module, reader: Reader, path: string) => T | Promise<T>;
-
-export interface FileLoader {
-  /**
-   * Imports a file and passes its module to `build`. Both steps are repeated when the file changes during its import.
-   * The promise never rejects.
-   *
-   * @returns the outcome, and in `loaded` the value that `build` returned; without `loaded`, the file did not load
-   */
-  load<T>(group: string, file: string, build: Build<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
-  /** Returns why a file does not load, or undefined when it loads, is not loaded yet, or has changed since. */
-  brokenReason(file: string): string | undefined;
-  /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
-  skip(file: string, reason: string): void;
-  /** Multiplies LOAD_TIMEOUT from now on. */
-  setPatience(factor: number): void;
-  /** Frees what the load of the folder has read, and from now on what each load has read. */
-  release(): Promise<void>;
-  closure(): LoadedFile[];
-}
 
 export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
   readonly dir: string;
@@ -49,7 +30,7 @@ export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
 /** Maximum number of loads of a file whose source changes during its import. */
 const MAX_LOADS = 3;
 
-export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLoaderOptions): FileLoader {
+export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLoaderOptions) {
   const modules = createModuleLoader({ onFile });
   /** By the name of a file. The fingerprint is from before the load: a file that has changed since is loaded again. */
   const failures = new Map<string, { readonly reason: string; readonly earlierFingerprint: string }>();
@@ -92,7 +73,13 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
   }
 
   return {
-    async load(group, file, build) {
+    /**
+     * Imports a file and passes its module to `build`. Both steps are repeated when the file changes during its import.
+     * The promise never rejects.
+     *
+     * @returns the outcome, and in `loaded` the value that `build` returned; without `loaded`, the file did not load
+     */
+    async load<T>(group: string, file: string, build: Build<T>): Promise<{ load: GroupLoad; loaded?: T }> {
       const path = join(dir, file);
       const earlierFingerprint = fingerprint(path);
       let realPath = path;
@@ -113,17 +100,21 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
         if (isReleased) (await reader)?.release();
       }
     },
-    brokenReason(file) {
+    /** Returns why a file does not load, or undefined when it loads, is not loaded yet, or has changed since. */
+    brokenReason(file: string): string | undefined {
       const failure = failures.get(file);
       return failure?.earlierFingerprint === fingerprint(join(dir, file)) ? failure.reason : undefined;
     },
-    skip(file, reason) {
+    /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
+    skip(file: string, reason: string): void {
       failures.set(file, { reason, earlierFingerprint: fingerprint(join(dir, file)) });
     },
-    setPatience(factor) {
+    /** Multiplies LOAD_TIMEOUT from now on. */
+    setPatience(factor: number): void {
       patience = factor;
     },
-    async release() {
+    /** Frees what the load of the folder has read, and from now on what each load has read. */
+    async release(): Promise<void> {
       isReleased = true;
       (await reader)?.release();
     },

@@ -6,6 +6,18 @@ import type { Log } from '../../base/log.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import type { TaskFacts } from '../tasks/task.ts';
 
+/** The files to load: the same in all workers of a generation. */
+export interface FileSelection {
+  /** The names of the files in the folder. A file that no longer exists is skipped. */
+  readonly files: readonly string[];
+  /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
+  readonly skip: ReadonlyMap<string, string>;
+  /** Whether a folder without a service file must not serve, because the service has had such a file. */
+  readonly needsService?: boolean;
+  /** Multiplies LOAD_TIMEOUT, after a load that was out of time. */
+  readonly patience?: number;
+}
+
 /** A hint for the author of an operation, such as `created: its source is not followed`. */
 export interface Note {
   readonly event: 'method-ignored' | 'operation-unchecked' | 'operation-undocumented' | 'result-unfiltered';

@@ -5,6 +5,7 @@ import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { checkSource } from '../../base/source-file.ts';
 import type { ImportRecorder } from './module-loader.ts';
@@ -83,9 +84,5 @@ function resolveImport(from: string, specifier: string): string[] {
 
 /** Node imports the file behind a link, and resolves the imports of this file from its real path. */
 function realPathOr(path: string, resolutions: Resolutions): string {
-  try {
-    return resolutions.realPathOf(path);
-  } catch {
-    return path;
-  }
+  return attempt(() => resolutions.realPathOf(path), path);
 }

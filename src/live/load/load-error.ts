@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isError } from '../../base/failure.ts';
+import { attempt, isError } from '../../base/failure.ts';
 import { type LoadErrorCode, LoadRefusal } from '../../base/load-refusal.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { ContractError } from '../../contract/contract-error.ts';
@@ -136,11 +136,7 @@ function parseFrame(text: string): Frame | undefined {
 
 /** @param file a path or a file URL. Stacks have both */
 function pathOf(file: string): string {
-  try {
-    return file.startsWith('file:') ? fileURLToPath(file) : file;
-  } catch {
-    return file;
-  }
+  return attempt(() => (file.startsWith('file:') ? fileURLToPath(file) : file), file);
 }
 
 function isFrameOf(frame: Frame | undefined, file: string): boolean {

@@ -2,6 +2,7 @@
 // the intent of the author is guessed from the names. naming.ts has the rules.
 import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { attempt } from '../../base/failure.ts';
 import { groupNameOf, SERVICE } from '../../base/group-name.ts';
 import { kindOf } from '../../base/source-file.ts';
 import { allowsFolders, listControllers, parseFileName } from './naming.ts';
@@ -52,12 +53,7 @@ function whyNotListed(entry: Dirent, controllers: ReadonlyMap<string, string>): 
 /** Returns the files in a subfolder that have the name of a controller, without those of a service file. */
 function searchFolder(dir: string, folder: string, depth: number): string[] {
   if (folder.endsWith('node_modules') || /(?:^|\/)\./.test(folder)) return [];
-  let entries: Dirent[];
-  try {
-    entries = readdirSync(join(dir, folder), { withFileTypes: true });
-  } catch {
-    return [];
-  }
+  const entries = attempt(() => readdirSync(join(dir, folder), { withFileTypes: true }), []);
   return entries.flatMap((entry) => {
     const file = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return depth < MAX_DEPTH ? searchFolder(dir, file, depth + 1) : [];

@@ -3,6 +3,7 @@
 // does not import a file again that it has loaded. For a change, the supervisor starts a new process (docs/LIVE.md).
 import module from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { checkSource } from '../../base/source-file.ts';
 import type { ModuleExports } from '../../contract/part-schemas.ts';
@@ -178,9 +179,6 @@ function missingUrl(error: unknown): string | undefined {
 }
 
 function resolvePackage(from: string, specifier: string): string | undefined {
-  try {
-    return specifier.startsWith('file:') ? fileURLToPath(specifier) : module.createRequire(from).resolve(specifier);
-  } catch {
-    return undefined;
-  }
+  const isUrl = specifier.startsWith('file:');
+  return attempt(() => (isUrl ? fileURLToPath(specifier) : module.createRequire(from).resolve(specifier)), undefined);
 }

@@ -1,8 +1,9 @@
 // The rules for the names of files in the controllers folder: `OrderController.ts` is the group `Order`,
 // `v2/OrderController.ts` is `v2/Order`, and `Controller.ts` is the root group. This file does not read the service
 // file. Its `folders: true` decides whether subfolders serve.
-import { type Dirent, readdirSync, statSync } from 'node:fs';
+import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
 import { groupNameOf, idOfGroup, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
 
@@ -112,12 +113,7 @@ export function refuseTwin(group: string, listing: ReadonlyMap<string, string>):
 /** Says whether an entry is a file, or a link to a file. Links count, because mounted volumes consist of links. */
 function isFile(dir: string, entry: Dirent): boolean {
   if (entry.isFile()) return true;
-  if (!entry.isSymbolicLink()) return false;
-  try {
-    return statSync(join(dir, entry.name)).isFile();
-  } catch {
-    return false;
-  }
+  return entry.isSymbolicLink() && statOf(join(dir, entry.name))?.isFile() === true;
 }
 
 /** The bit in the mode of a file that lets every user of the machine change the code of the service. */

@@ -4,7 +4,7 @@ import { readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { errorCode } from '../../base/failure.ts';
+import { attempt, errorCode } from '../../base/failure.ts';
 import { onMissingRequire } from '../../base/node-internals.ts';
 import { packagePath, resolveOwnImport, version } from '../../own-files.ts';
 
@@ -52,11 +52,7 @@ const ENTRIES = ['gatefold', 'gatefold/client', 'gatefold/testing'];
 
 /** Returns the path of the package.json of the package `gatefold` that Node finds from a file. */
 function findPackage(from: string): string | undefined {
-  try {
-    return module.createRequire(from).resolve('gatefold/package.json');
-  } catch {
-    return undefined;
-  }
+  return attempt(() => module.createRequire(from).resolve('gatefold/package.json'), undefined);
 }
 
 export interface OtherPackage {

@@ -3,6 +3,7 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { attempt } from '../../base/failure.ts';
 import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
 import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
@@ -13,7 +14,7 @@ import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
-import type { GroupLoad } from './group-load.ts';
+import type { FileSelection, GroupLoad } from './group-load.ts';
 import { describeGroup } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
@@ -26,17 +27,10 @@ import {
   notLoadable,
 } from './new-groups.ts';
 import { factsOfService, readService } from './service-load.ts';
-import { createStrays, type Stray } from './stray-service.ts';
+import { createStraySearch, type Stray } from './stray-service.ts';
 
-export interface LoadAllOptions {
-  /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
-  readonly files?: readonly string[];
-  /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
-  readonly skip: ReadonlyMap<string, string>;
-  /** Whether a folder without a service file counts as one with a broken service file. Default: no. */
-  readonly needsService?: boolean;
-  /** Multiplies LOAD_TIMEOUT, after a load that was out of time. Default: 1. */
-  readonly patience?: number;
+/** By default, the files of the folder are loaded. */
+export interface LoadAllOptions extends Omit<FileSelection, 'files'>, Partial<Pick<FileSelection, 'files'>> {
   readonly onLoading: (file: string) => void;
 }
 
@@ -86,16 +80,10 @@ export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
 export interface GroupsOptions
   extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
     Pick<ContractOptions, 'onMismatch'>,
-    Pick<FileLoaderOptions, 'madeTypes'> {
+    Pick<FileLoaderOptions, 'madeTypes' | 'onFile'>,
+    Partial<Pick<FileLoaderOptions, 'loadTimeout'>> {
   readonly dir: string;
   readonly log: Log;
-  /** LOAD_TIMEOUT: maximum milliseconds of CPU to import one file. A top-level `await` can also wait for ever. */
-  readonly loadTimeout?: number;
-  /**
-   * Called with each file that is added to the import closure (module-loader.ts), or that has changed since it was
-   * added. An operation can import a file when it is called, so the call can come long after the load.
-   */
-  readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** Called once by `loadAll`, after the service file and before the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
@@ -128,7 +116,7 @@ export function createGroups({
     fileOf: (group) => (isServed(group) ? listing().get(group) : undefined),
     published: (group) => groupsByUrl.get(group),
   });
-  const strays = createStrays(dir);
+  const searchStray = createStraySearch(dir);
   let ownsCors = false;
   let importedByService: ReadonlySet<string> = new Set();
   const loadedService = () => (serviceState.kind === 'loaded' ? serviceState.service : undefined);
@@ -264,7 +252,7 @@ export function createGroups({
 
   /** Only files that the service file imports may use `defineService`, too. */
   function findStray(): Promise<Stray | undefined> {
-    return strays.find(listing().get(SERVICE), importedByService);
+    return searchStray(listing().get(SERVICE), importedByService);
   }
 
   async function all(): Promise<readonly Group[]> {
@@ -303,9 +291,5 @@ const refuseService = (file: string, error: string): GroupLoad => ({
 
 /** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
 function isGone(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false;
-  }
+  return attempt(() => lstatSync(path, { throwIfNoEntry: false }) === undefined, false);
 }

@@ -4,6 +4,7 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { foldersAbove } from '../../base/manifest.ts';
 import { isOwnFile } from '../../own-files.ts';
@@ -125,9 +126,5 @@ function isPackageFile(path: string): boolean {
 }
 
 function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return attempt(() => decodeURIComponent(text), text);
 }

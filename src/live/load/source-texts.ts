@@ -5,20 +5,7 @@ import { checkSource, readSource } from '../../base/source-file.ts';
 import { SOURCE_FILE } from '../../contract/source/files.ts';
 import { isOwnFile } from '../../own-files.ts';
 
-export interface SourceTexts {
-  /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
-  keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
-  /**
-   * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
-   *
-   * @param isFresh whether the file is imported by a new URL, so that Node reads the file again
-   */
-  readBeforeImport(path: string, isFresh: boolean): string;
-  /** @param path of any file, imported or not. @throws SourceChanged, or the error of the read */
-  textOf(path: string): string;
-  imported(): Iterable<string>;
-  isImported(path: string): boolean;
-}
+export type SourceTexts = ReturnType<typeof createSourceTexts>;
 
 interface LoadResult {
   readonly format?: string | null | undefined;
@@ -32,13 +19,14 @@ export class SourceChanged extends Error {
   }
 }
 
-export function createSourceTexts(): SourceTexts {
+export function createSourceTexts() {
   /** By path: the text of the code that runs. */
   const runningTexts = new Map<string, string>();
   /** By path: the text from before an import, for files whose text Node does not hand over. */
   const expectedTexts = new Map<string, string>();
 
-  const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
+  /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
+  function keepTextOf<T extends LoadResult>(path: string, load: () => T): T {
     if (!isAuthorsSource(path)) return load();
     checkSource(path);
     // Node hands over TypeScript as it was written, so the file is not read a second time.
@@ -54,8 +42,13 @@ export function createSourceTexts(): SourceTexts {
     // from before the load is used, if the file still has this text.
     runningTexts.set(path, isAsWritten(loaded) ? textOfSource(loaded.source) : refuseChange(path, text));
     return loaded;
-  };
+  }
 
+  /**
+   * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
+   *
+   * @param isFresh whether the file is imported by a new URL, so that Node reads the file again
+   */
   function readBeforeImport(path: string, isFresh: boolean): string {
     try {
       const text = readSource(path);
@@ -66,6 +59,7 @@ export function createSourceTexts(): SourceTexts {
     }
   }
 
+  /** @param path of any file, imported or not. @throws SourceChanged, or the error of the read */
   function textOf(path: string): string {
     const text = runningTexts.get(path);
     if (text !== undefined) return text;
@@ -77,8 +71,8 @@ export function createSourceTexts(): SourceTexts {
     keepTextOf,
     readBeforeImport,
     textOf,
-    imported: () => [...runningTexts.keys(), ...expectedTexts.keys()],
-    isImported: (path) => runningTexts.has(path) || expectedTexts.has(path),
+    imported: (): Iterable<string> => [...runningTexts.keys(), ...expectedTexts.keys()],
+    isImported: (path: string) => runningTexts.has(path) || expectedTexts.has(path),
   };
 }
 

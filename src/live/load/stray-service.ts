@@ -2,9 +2,10 @@
 // than a service file, or a second file with the name of a service file. `services.ts` or `ServiceController.ts` would
 // protect nothing, and its author would not notice. Such a file counts as a broken service file. A file that the
 // service file imports is a part of it.
-import { readdirSync, realpathSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fingerprint } from '../../base/fingerprint.ts';
+import { attempt } from '../../base/failure.ts';
+import { fingerprint, realPathOf } from '../../base/fingerprint.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import type { Token } from '../../contract/source/tokens.ts';
 import { isServiceFileName, parseFileName } from './naming.ts';
@@ -14,16 +15,6 @@ export interface Stray {
   readonly reason: string;
 }
 
-export interface Strays {
-  /**
-   * Returns the first such file.
-   *
-   * @param serviceFile the name of the service file
-   * @param imported the real paths that the service file has imported
-   */
-  find(serviceFile: string | undefined, imported: ReadonlySet<string>): Promise<Stray | undefined>;
-}
-
 const OTHER_NAME =
   'it uses defineService, but only service.ts, .mts, .mjs or .js sets rules: rename it, or import it in the service file';
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
@@ -31,20 +22,20 @@ const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
 /** Matches files that nobody loads: tests, and declarations of types. */
 const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 
-export function createStrays(dir: string): Strays {
+/** Creates a function that returns the first such file. */
+export function createStraySearch(dir: string) {
   const usesDefineService = rememberByFile(isDefinition);
 
-  return {
-    async find(serviceFile, imported) {
-      for (const name of listCodeFiles(dir)) {
-        const path = join(dir, name);
-        const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
-        if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
-        if (imported.has(realPathOf(path))) continue;
-        return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : OTHER_NAME };
-      }
-      return undefined;
-    },
+  /** @param imported the real paths that the service file has imported */
+  return async (serviceFile: string | undefined, imported: ReadonlySet<string>): Promise<Stray | undefined> => {
+    for (const name of listCodeFiles(dir)) {
+      const path = join(dir, name);
+      const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
+      if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
+      if (imported.has(realPathOf(path))) continue;
+      return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : OTHER_NAME };
+    }
+    return undefined;
   };
 }
 
@@ -123,18 +114,6 @@ function importedNames(tokens: readonly Token[], index: number): readonly string
 
 /** Returns the names of the files of code, apart from those that nobody loads. */
 function listCodeFiles(dir: string): string[] {
-  try {
-    const names = readdirSync(dir).filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name));
-    return names.sort();
-  } catch {
-    return [];
-  }
-}
-
-function realPathOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
+  const names = attempt(() => readdirSync(dir), []);
+  return names.filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name)).sort();
 }

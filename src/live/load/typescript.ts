@@ -2,15 +2,12 @@
 // development dependency.
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { attempt } from '../../base/failure.ts';
 
 export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   if (process.features.typescript) return 'node';
-  try {
-    module.createRequire(import.meta.url).resolve('tsx/esm/api');
-    return 'tsx';
-  } catch {
-    return 'none';
-  }
+  const require = module.createRequire(import.meta.url);
+  return attempt(() => require.resolve('tsx/esm/api'), '') === '' ? 'none' : 'tsx';
 }
 
 const tsxListeners = new Set<(path: string) => void>();

@@ -1,6 +1,5 @@
-// The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
-// new set of workers. Between two steps, only the agenda remembers which generation is due, which generation was
-// rejected, and when to retry.
+// The agenda decides which step the supervisor runs next, and when. Between two steps, only the agenda remembers which
+// generation is due, which generation was rejected, and when to retry.
 import { type GroupLoad, loadFailureFacts } from '../load/group-load.ts';
 import { Backoff } from './backoff.ts';
 import type { Rejection, Tally } from './status.ts';
@@ -187,10 +186,10 @@ export class Agenda {
 
   #postponeReplacement(result: Extract<StepResult, { kind: 'differs' }>, duration: number): void {
     const { difference, groups } = result;
-    // The pause is short after an added or a removed group: the next replacement loads the added group, too, and the
-    // watch reports the removed one as a change. For any other difference, the pauses grow: the cause may be a database
-    // that is down, and no event reports that the database is back.
-    if (difference === 'group-added' || difference === 'group-removed') return this.#deaths.recordFailure();
+    // The pause is short after a group that came or went: the next replacement loads it, or the watch reports a change.
+    // For any other difference, the pauses grow: the cause may be a database that is down, and no event reports that
+    // the database is back.
+    if (difference === 'group-missed') return this.#deaths.recordFailure();
     if (difference === 'other-code') this.#nextGeneration ??= generationFor('the folder has changed');
     if (!this.#isReplacementRejected) {
       this.#isReplacementRejected = true;

@@ -1,6 +1,5 @@
 // Writes the file `DATA_DIR/generation.json`, in which a deployment reads whether its new release serves. The file is
-// replaced as a whole, so a reader never sees half of it. A missing data folder is not created. A generation is one
-// load of the controllers folder by a new set of workers.
+// replaced as a whole, so a reader never sees half of it. A missing data folder is not created.
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
@@ -45,15 +44,7 @@ export interface LoadFailure {
   readonly error: string | undefined;
 }
 
-export interface GenerationFile {
-  addResult(result: StepResult, status: SupervisorStatus): void;
-  /** Called when workers came or went, or when a new group was loaded. */
-  update(status: SupervisorStatus): void;
-  /** Called when the service stops. `error` is set when the service could not start. */
-  stop(error?: string): void;
-}
-
-export interface GenerationFileOptions {
+interface GenerationFileOptions {
   readonly dataDir: string;
   readonly folder: string;
   readonly packageFolder: string;
@@ -66,70 +57,72 @@ const RETRY_DELAY = 1000;
 /** The errors of a data folder that is missing or read-only. The service then writes no file and logs nothing. */
 const SILENT_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
-export function createGenerationFile(options: GenerationFileOptions): GenerationFile {
-  const { dataDir, folder, packageFolder, dev, log } = options;
-  const path = join(dataDir, 'generation.json');
+export class GenerationFile {
+  readonly #options: GenerationFileOptions;
+  readonly #path: string;
   /** Number of a generation → the controllers folder that the generation has loaded. */
-  const releases = new Map<number, string>();
-  let attemptedRelease = folder;
-  let writtenText = '';
-  let loggedReason = '';
-  let retryTimer: NodeJS.Timeout | undefined;
+  readonly #releases = new Map<number, string>();
+  #attemptedRelease: string;
+  #writtenText = '';
+  #loggedReason = '';
+  #retryTimer: NodeJS.Timeout | undefined;
 
-  return {
-    addResult(result, status) {
-      if (result.kind === 'serving') releases.set(status.generation, result.release);
-      if ('release' in result) attemptedRelease = result.release ?? attemptedRelease;
-      update(status);
-    },
-    update,
-    stop(error) {
-      write({
-        release: attemptedRelease,
-        state: error === undefined ? 'stopped' : 'rejected',
-        generation: 0,
-        errors: error === undefined ? [] : [{ error }],
-        draining: [],
-      });
-      clearTimeout(retryTimer);
-    },
-  };
+  constructor(options: GenerationFileOptions) {
+    this.#options = options;
+    this.#path = join(options.dataDir, 'generation.json');
+    this.#attemptedRelease = options.folder;
+  }
 
-  function update({ generation, workers, rejected, notLoadable }: SupervisorStatus): void {
+  addResult(result: StepResult, status: SupervisorStatus): void {
+    if (result.kind === 'serving') this.#releases.set(status.generation, result.release);
+    if ('release' in result) this.#attemptedRelease = result.release ?? this.#attemptedRelease;
+    this.update(status);
+  }
+
+  /** Called when workers came or went, or when a new group was loaded. */
+  update({ generation, workers, rejected, notLoadable }: SupervisorStatus): void {
     if (generation === 0) return;
     const usedGenerations = new Set(workers.map((worker) => worker.generation));
-    for (const other of releases.keys())
-      if (other !== generation && !usedGenerations.has(other)) releases.delete(other);
-    const serving = releases.get(generation);
+    for (const other of this.#releases.keys())
+      if (other !== generation && !usedGenerations.has(other)) this.#releases.delete(other);
+    const serving = this.#releases.get(generation);
     const failures = rejected === undefined ? notLoadable : rejected.failures;
     const errors = failures.map(({ file, at, error }) => ({ file, at, error }));
-    write({
-      release: attemptedRelease,
+    this.#write({
       state: rejected === undefined ? 'serving' : 'rejected',
       generation,
       errors: rejected?.error === undefined ? errors : [{ error: rejected.error }],
       serving,
-      draining: [...new Set(releases.values())].filter((release) => release !== serving),
+      draining: [...new Set(this.#releases.values())].filter((release) => release !== serving),
     });
   }
 
-  function write(state: Omit<GenerationRecord, 'pid' | 'runtime' | 'folder' | 'dev'>): void {
-    const record: GenerationRecord = { pid: process.pid, runtime: packageFolder, folder, dev, ...state };
+  /** Called when the service stops. `error` is set when the service could not start. */
+  stop(error?: string): void {
+    const [state, errors] = error === undefined ? (['stopped', []] as const) : (['rejected', [{ error }]] as const);
+    this.#write({ state, generation: 0, errors, draining: [] });
+    clearTimeout(this.#retryTimer);
+  }
+
+  #write(state: Omit<GenerationRecord, 'pid' | 'runtime' | 'folder' | 'dev' | 'release'>): void {
+    const { dataDir, folder, packageFolder: runtime, dev, log } = this.#options;
+    const { pid } = process;
+    const record: GenerationRecord = { pid, runtime, folder, dev, release: this.#attemptedRelease, ...state };
     const text = `${JSON.stringify(record, null, 2)}\n`;
-    clearTimeout(retryTimer);
-    if (text === writtenText) return;
+    clearTimeout(this.#retryTimer);
+    if (text === this.#writtenText) return;
     try {
       // The commands beside `dev` read its record.
       if (dev !== undefined) makeFolder(dataDir, 0o700);
-      writeWholeFile(path, text, { mode: 0o644, isDurable: false });
-      writtenText = text;
-      loggedReason = '';
+      writeWholeFile(this.#path, text, { mode: 0o644, isDurable: false });
+      this.#writtenText = text;
+      this.#loggedReason = '';
     } catch (error) {
       if (SILENT_ERRORS.has(errorCode(error))) return;
       const reason = describeFailure(error);
-      if (reason !== loggedReason) log.warn('generation-file-not-written', { file: path, reason });
-      loggedReason = reason;
-      retryTimer = setTimeout(write, RETRY_DELAY, state).unref();
+      if (reason !== this.#loggedReason) log.warn('generation-file-not-written', { file: this.#path, reason });
+      this.#loggedReason = reason;
+      this.#retryTimer = setTimeout(() => this.#write(state), RETRY_DELAY).unref();
     }
   }
 }

@@ -1,7 +1,7 @@
-// The group table has the groups of the generation that serves. A generation is one load of the whole folder by a new
-// set of workers. The functions below compare the groups that a load found with the groups that serve. The callers
+// The groups of the generation that serves, and comparisons of the groups that a load found with them. The callers
 // decide what follows from a difference.
 import { readdirSync } from 'node:fs';
+import { attempt } from '../../base/failure.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import { allowsFolders, listControllers } from '../load/naming.ts';
@@ -12,58 +12,44 @@ export type Groups = ReadonlyMap<string, GroupLoad>;
 export interface ServingGeneration {
   /** The number of the generation, or 0 when no generation serves yet. */
   readonly generation: number;
-  readonly groups: Groups;
+  readonly groups: Map<string, GroupLoad>;
   readonly since: Date | undefined;
 }
 
-export interface GroupTable {
-  readonly current: ServingGeneration;
-  /** Whether a generation has served in which every group had loaded. */
-  readonly wasComplete: boolean;
-  /** Returns the groups that have served, and do not any more because their files do not load. */
-  lost(): GroupLoad[];
+export class GroupTable {
+  current: ServingGeneration = { generation: 0, groups: new Map(), since: undefined };
   /** The number of the newest generation whose load has begun. */
-  readonly newest: number;
-  /** Returns the number of the generation that begins to load. */
-  beginGeneration(): number;
-  /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
-  addGroup(load: GroupLoad): void;
-  /** Records that the newest generation serves these groups from now on. */
-  replace(groups: readonly GroupLoad[]): void;
-}
-
-export function createGroupTable(): GroupTable {
-  let groups = new Map<string, GroupLoad>();
-  let current: ServingGeneration = { generation: 0, groups, since: undefined };
-  let newest = 0;
-  let wasComplete = false;
+  newest = 0;
+  /** Whether a generation has served in which every group had loaded. */
+  wasComplete = false;
   /** The names of all groups that have ever served. */
-  const served = new Set<string>();
+  readonly #served = new Set<string>();
 
-  return {
-    get current() {
-      return current;
-    },
-    get newest() {
-      return newest;
-    },
-    get wasComplete() {
-      return wasComplete;
-    },
-    lost: () => [...groups.values()].filter(({ ok, group }) => !ok && served.has(group)),
-    beginGeneration: () => ++newest,
-    addGroup(load) {
-      if (groups.get(load.group)?.ok === true) return;
-      groups.set(load.group, load);
-      if (load.ok) served.add(load.group);
-    },
-    replace(loads) {
-      groups = new Map(loads.map((load) => [load.group, load]));
-      for (const { ok, group } of loads) if (ok) served.add(group);
-      wasComplete ||= loads.every(({ ok }) => ok);
-      current = { generation: newest, groups, since: new Date() };
-    },
-  };
+  /** Returns the groups that have served, and do not any more because their files do not load. */
+  lost(): GroupLoad[] {
+    return [...this.current.groups.values()].filter(({ ok, group }) => !ok && this.#served.has(group));
+  }
+
+  /** Returns the number of the generation that begins to load. */
+  beginGeneration(): number {
+    return ++this.newest;
+  }
+
+  /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
+  addGroup(load: GroupLoad): void {
+    const { groups } = this.current;
+    if (groups.get(load.group)?.ok === true) return;
+    groups.set(load.group, load);
+    if (load.ok) this.#served.add(load.group);
+  }
+
+  /** Records that the newest generation serves these groups from now on. */
+  replace(loads: readonly GroupLoad[]): void {
+    for (const { ok, group } of loads) if (ok) this.#served.add(group);
+    this.wasComplete ||= loads.every(({ ok }) => ok);
+    const groups = new Map(loads.map((load) => [load.group, load]));
+    this.current = { generation: this.newest, groups, since: new Date() };
+  }
 }
 
 /** Returns the failed loads of groups that serve. */
@@ -101,10 +87,8 @@ export type Difference =
   | 'group-lost'
   /** A file has changed since the workers that serve imported it, so the replacement has imported other code. */
   | 'other-code'
-  /** The workers that serve imported a new group while the replacement loaded. */
-  | 'group-added'
-  /** A group that serves is no longer in the folder. */
-  | 'group-removed';
+  /** The workers that serve have a group that the replacement has not found: one that came or went meanwhile. */
+  | 'group-missed';
 
 /**
  * Compares the groups that a replacement has loaded with those that serve. `difference` is undefined when they are
@@ -116,7 +100,6 @@ export function compareWithServing(
   serving: Groups,
   groups: readonly GroupLoad[],
   isSameCode: boolean,
-  dir: string,
 ): { readonly difference: Difference | undefined; readonly groups: readonly GroupLoad[] } {
   // A broken service file would answer every request with an error, also where no service file serves.
   const brokenService = groups.filter(({ ok, group }) => !ok && group === SERVICE && serving.get(group)?.ok !== false);
@@ -124,25 +107,14 @@ export function compareWithServing(
   if (lostGroups.length > 0) return { difference: 'group-lost', groups: lostGroups };
   if (!isSameCode) return { difference: 'other-code', groups: [] };
   const unseenGroups = findUnseenGroups(serving, groups);
-  if (unseenGroups.length === 0) return { difference: undefined, groups: [] };
-  const difference = isAnyInFolder(unseenGroups, dir, groups) ? 'group-added' : 'group-removed';
-  return { difference, groups: unseenGroups };
+  return { difference: unseenGroups.length === 0 ? undefined : 'group-missed', groups: unseenGroups };
 }
 
 export function isReadable(dir: string): boolean {
-  try {
-    readdirSync(dir);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => readdirSync(dir), undefined) !== undefined;
 }
 
 /** Like `listControllers`, but returns an empty map if the folder cannot be read. */
 export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
-  try {
-    return listControllers(dir, folders);
-  } catch {
-    return new Map();
-  }
+  return attempt(() => listControllers(dir, folders), new Map<string, string>());
 }

@@ -4,11 +4,11 @@
 import { join } from 'node:path';
 import { errorMessage } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
-import type { GroupLoad } from '../load/group-load.ts';
+import type { FileSelection, GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { type GroupTable, listGroups } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { FileSelection, LoadOutcome, WorkerState } from './workers/worker-events.ts';
+import type { LoadOutcome, WorkerState } from './workers/worker-events.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export type LoaderResult =
@@ -42,6 +42,8 @@ export interface LoaderOptions {
 
 /** Milliseconds after which a worker seems to hang, while it loads one file (`loading`) or boots (`booting`). */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
+/** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
+const MAX_BLAMELESS_TRIES = 3;
 
 export class Loader {
   readonly #options: LoaderOptions;
@@ -63,20 +65,12 @@ export class Loader {
   }
 
   async load(order: LoadOrder): Promise<LoaderResult> {
-    const { pool, dir } = this.#options;
-    const { isTrial = false, files = () => [...listGroups(dir).values()] } = order;
-    this.#running = new AbortController();
+    const running = new AbortController();
+    this.#running = running;
     try {
-      const outcome = await loadGeneration({
-        ...{ ...order, files, signal: this.#running.signal },
-        // A file that was out of time gets twice as much when it is tried again.
-        patience: this.#harmful.size > 0 ? 2 : 1,
-        takeWorker: () => (isTrial ? pool.fork() : pool.take()),
-        skip: isTrial ? new Map() : this.#filesToSkip(),
-        onHarm: (file, reason) => this.addHarmful(file, reason),
-      });
-      if (outcome.kind !== 'aborted') this.#wasLastAborted = false;
-      return outcome;
+      const result = await this.#loadUntilNoneHarms(order, running.signal);
+      if (result.kind !== 'aborted') this.#wasLastAborted = false;
+      return result;
     } finally {
       this.#running = undefined;
     }
@@ -109,17 +103,82 @@ export class Loader {
   #fingerprintOf(file: string): string {
     return fingerprint(join(this.#options.dir, file));
   }
-}
 
-interface GenerationOptions extends Required<Omit<LoadOrder, 'isTrial'>> {
-  /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
-  readonly takeWorker: () => WorkerHandle;
-  /** The files that no worker may import: file name → reason. */
-  readonly skip: ReadonlyMap<string, string>;
-  /** Called with a file that ended or hung a worker. The next try skips the file. */
-  readonly onHarm: (file: string, reason: string) => void;
-  readonly signal: AbortSignal;
-  readonly patience: number;
+  async #loadUntilNoneHarms(order: LoadOrder, signal: AbortSignal): Promise<LoaderResult> {
+    const { needsService, isTrial = false, files = () => [...listGroups(this.#options.dir).values()] } = order;
+    // A file that was out of time gets twice as much when it is tried again.
+    const patience = this.#harmful.size > 0 ? 2 : 1;
+    const skip = isTrial ? new Map<string, string>() : this.#filesToSkip();
+    for (let blamelessTries = 0; ; ) {
+      const selection = { files: files(skip), skip, needsService, patience };
+      const outcome = await this.#loadOnce(order, selection, signal);
+      if (outcome.kind === 'aborted') return outcome;
+      if (outcome.kind === 'loaded') {
+        const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
+        // A file that reached the time limit fails alone, and the worker loads the other files. Later loads skip the
+        // file, because each of them would also wait for the whole time limit.
+        for (const { file, error = '', hung } of loaded.groups) if (hung) this.addHarmful(file, error);
+        return { kind: 'loaded', ...loaded };
+      }
+      const { file, reason } = outcome;
+      if (file !== undefined) {
+        skip.set(file, reason);
+        this.addHarmful(file, reason);
+      } else if (++blamelessTries === MAX_BLAMELESS_TRIES)
+        return { kind: 'ended', reason: `Cannot start a worker: ${reason}` };
+    }
+  }
+
+  /**
+   * Loads the folder in all workers. A group can load in one worker and fail in another, for example because the first
+   * worker held a lock. So the worker in which the group failed is ended, and a new worker loads the folder alone. If
+   * the group also fails in the new worker, the group counts as failed.
+   */
+  async #loadOnce(order: LoadOrder, selection: FileSelection, signal: AbortSignal): Promise<TryOutcome> {
+    const outcome = await this.#loadTogether(order, selection, signal);
+    if (outcome.kind !== 'loaded') return outcome;
+    const reports = [...outcome.reports];
+    for (const report of reports.filter((report) => lacksGroup(report, reports))) {
+      report.worker.quit();
+      const secondTry = await this.#loadTogether({ ...order, count: 1 }, selection, signal);
+      if (secondTry.kind !== 'loaded') {
+        for (const { worker } of reports) worker.quit();
+        return secondTry;
+      }
+      const [newReport = report] = secondTry.reports;
+      reports[reports.indexOf(report)] = newReport;
+      if (lacksGroup(newReport, reports)) break;
+    }
+    return { kind: 'loaded', reports };
+  }
+
+  async #loadTogether(
+    { generation, count, isTrial }: LoadOrder,
+    selection: FileSelection,
+    signal: AbortSignal,
+  ): Promise<TryOutcome> {
+    const { pool } = this.#options;
+    const workers: WorkerHandle[] = [];
+    const reports: WorkerReport[] = [];
+    const outcome = await new Promise<TryOutcome>((resolve) => {
+      signal.addEventListener('abort', () => resolve({ kind: 'aborted' }), { once: true });
+      try {
+        while (workers.length < count) workers.push(isTrial ? pool.fork() : pool.take());
+      } catch (error) {
+        return resolve({ kind: 'ended', file: undefined, reason: errorMessage(error) });
+      }
+      for (const worker of workers) {
+        void worker.load(generation, selection).then((loadOutcome) => {
+          // The same file would end or hang the other workers, so there is nothing to wait for.
+          if (loadOutcome.kind === 'ended') return resolve(loadOutcome);
+          reports.push({ worker, groups: loadOutcome.groups, files: loadOutcome.files });
+          if (reports.length === workers.length) resolve({ kind: 'loaded', reports });
+        });
+      }
+    });
+    if (outcome.kind !== 'loaded') for (const worker of workers) worker.quit();
+    return outcome;
+  }
 }
 
 interface WorkerReport {
@@ -134,85 +193,11 @@ type TryOutcome =
   | Extract<LoadOutcome, { readonly kind: 'ended' }>
   | { readonly kind: 'aborted' };
 
-/** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
-const MAX_BLAMELESS_TRIES = 3;
-async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
-  const skip = new Map(options.skip);
-  for (let blamelessTries = 0; ; ) {
-    const { needsService, patience } = options;
-    const outcome = await loadOnce({ files: options.files(skip), skip, needsService, patience }, options);
-    if (outcome.kind === 'aborted') return outcome;
-    if (outcome.kind === 'loaded') {
-      const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
-      // A file that reached the time limit fails alone, and the worker loads the other files. Later loads skip the
-      // file, because each of them would also wait for the whole time limit.
-      for (const { file, error = '', hung } of loaded.groups) if (hung) options.onHarm(file, error);
-      return { kind: 'loaded', ...loaded };
-    }
-    const { file, reason } = outcome;
-    if (file !== undefined) {
-      skip.set(file, reason);
-      options.onHarm(file, reason);
-    } else if (++blamelessTries === MAX_BLAMELESS_TRIES)
-      return { kind: 'ended', reason: `Cannot start a worker: ${reason}` };
-  }
-}
-
-/**
- * Loads the folder in all workers. A group can load in one worker and fail in another, for example because the first
- * worker held a lock. So the worker in which the group failed is ended, and a new worker loads the folder alone. If the
- * group also fails in the new worker, the group counts as failed.
- */
-async function loadOnce(selection: FileSelection, options: GenerationOptions): Promise<TryOutcome> {
-  const outcome = await loadTogether(options.count, selection, options);
-  if (outcome.kind !== 'loaded') return outcome;
-  const reports = [...outcome.reports];
-  for (const report of reports.filter((report) => lacksGroup(report, reports))) {
-    report.worker.quit();
-    const secondTry = await loadTogether(1, selection, options);
-    if (secondTry.kind !== 'loaded') {
-      for (const { worker } of reports) worker.quit();
-      return secondTry;
-    }
-    const [newReport = report] = secondTry.reports;
-    reports[reports.indexOf(report)] = newReport;
-    if (lacksGroup(newReport, reports)) break;
-  }
-  return { kind: 'loaded', reports };
-}
-
 /** Whether this worker failed to load a group that another worker loaded. */
 function lacksGroup({ groups }: WorkerReport, all: readonly WorkerReport[]): boolean {
   return groups.some(
     ({ ok, group }) => !ok && all.some((other) => other.groups.some((load) => load.ok && load.group === group)),
   );
-}
-
-async function loadTogether(
-  count: number,
-  selection: FileSelection,
-  { generation, takeWorker, signal }: GenerationOptions,
-): Promise<TryOutcome> {
-  const workers: WorkerHandle[] = [];
-  const reports: WorkerReport[] = [];
-  const outcome = await new Promise<TryOutcome>((resolve) => {
-    signal.addEventListener('abort', () => resolve({ kind: 'aborted' }), { once: true });
-    try {
-      while (workers.length < count) workers.push(takeWorker());
-    } catch (error) {
-      return resolve({ kind: 'ended', file: undefined, reason: errorMessage(error) });
-    }
-    for (const worker of workers) {
-      void worker.load(generation, selection).then((loadOutcome) => {
-        // The same file would end or hang the other workers, so there is nothing to wait for.
-        if (loadOutcome.kind === 'ended') return resolve(loadOutcome);
-        reports.push({ worker, groups: loadOutcome.groups, files: loadOutcome.files });
-        if (reports.length === workers.length) resolve({ kind: 'loaded', reports });
-      });
-    }
-  });
-  if (outcome.kind !== 'loaded') for (const worker of workers) worker.quit();
-  return outcome;
 }
 
 /**

@@ -1,7 +1,7 @@
-// The rule for code that comes between two generations (a generation is one load of the whole folder by new workers):
-// nothing serves that was not accepted together with the rules that it serves under. A worker imports a new file at its
-// first request only if a new generation would give the same result. This file has the one function that decides so.
-// It is called before the import of a new group, and again when all workers have imported the group.
+// The rule for code that comes between two generations: nothing serves that was not accepted together with the rules
+// that it serves under. A worker imports a new file at its first request only if a new generation would give the same
+// result. The one function that decides so is called before the import of a new group, and again when all workers have
+// imported the group.
 import type { FolderWatch } from '../folder/watch.ts';
 import type { GroupTable } from './group-table.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';

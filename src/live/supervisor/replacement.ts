@@ -1,11 +1,11 @@
-// One step of the supervisor: new workers replace workers that died, or that are faulty because something was thrown in
-// them. The new workers serve only if they loaded the same code and the same groups as the workers that serve.
+// One step of the supervisor: new workers replace workers that died or are faulty. The new workers serve only if they
+// loaded the same code and the same groups as the workers that serve.
 import { SERVICE } from '../../base/group-name.ts';
 import { compareWithServing } from './group-table.ts';
-import { listen, quitAll, type Service, type StepResult } from './step-parts.ts';
+import { listen, type Service, type StepResult } from './step-parts.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
-  const { dir, log, pool, loader, table, watch, mark, stopping } = service;
+  const { log, pool, loader, table, watch, mark, stopping } = service;
   const { generation, groups } = table.current;
   // A replacement loads only the groups that serve. All workers import any other group together when a request for it
   // comes. A harmful file is listed so that the worker skips it, and the service file so that its rules hold.
@@ -20,9 +20,9 @@ export async function replace(service: Service, count: number): Promise<StepResu
   // Also when the last worker has died meanwhile: only a generation accepts other code. A file that changed and changed
   // back shows only in the fingerprints that the new workers have read, and a new service file only in the folder.
   const isSameCode = watch.hasSameFiles(outcome.files) && watch.changeSinceLoad() === undefined;
-  const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome.groups, isSameCode, dir);
+  const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome.groups, isSameCode);
   if (difference !== undefined) {
-    quitAll(workers);
+    for (const worker of workers) worker.quit();
     return { kind: 'differs', difference, groups: lacked };
   }
   const serving = pool.serving();

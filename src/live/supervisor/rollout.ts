@@ -1,12 +1,11 @@
-// One step of the supervisor (agenda.ts decides when it is due): a new generation. New workers load the whole folder.
-// The groups that they have loaded are compared with the groups that serve. Then all new workers replace the old
-// workers, or none of them does.
+// One step of the supervisor: a new generation. The groups that new workers have loaded are compared with the groups
+// that serve. Then all new workers replace the old workers, or none of them does.
 import { SERVICE } from '../../base/group-name.ts';
 import { logNotLoadable } from '../load/group-load.ts';
 import type { GenerationStep } from './agenda.ts';
 import { findLostGroups, findUnseenGroups, hasMoreGroups, isAnyInFolder, isReadable } from './group-table.ts';
 import type { LoaderResult } from './load-in-workers.ts';
-import { listen, quitAll, type Service, type StepResult } from './step-parts.ts';
+import { listen, type Service, type StepResult } from './step-parts.ts';
 
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
@@ -37,50 +36,37 @@ export async function rollOut(
   // A change aborts a load that hangs, every other step aborts a trial, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: isTrial ? 'interrupted' : 'outdated' };
   const { workers, groups, files } = outcome;
-  const wantsTypes = !isTrial && mayRepeat && groups.some(({ wanted }) => wanted !== undefined);
-  if (wantsTypes && (await service.makeTypes?.())) {
-    quitAll(workers);
-    return { kind: 'outdated', change: 'contracts.gen.ts' };
-  }
-  if (isTrial && !hasMoreGroups(table.current.groups, groups)) {
-    quitAll(workers);
-    return { kind: 'no-change' };
-  }
-  if (isServing() && !isReadable(dir)) {
-    // The folder was removed during the load. The watch now compares the folder with an empty snapshot, so it reports a
-    // change as soon as the folder is back.
-    quitAll(workers);
-    watch.beginLoad(new Map());
-    return { kind: 'no-change' };
-  }
-  const lostGroups = findLostGroups(table.current.groups, groups);
-  watch.endLoad({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
-  if (lostGroups.length > 0 && isServing()) {
-    quitAll(workers);
-    pool.keepReserve(workerCount);
-    return { kind: 'groups-lost', failures: lostGroups, release };
-  }
-  // Code that was written during the load may need rules that were written during the load, too. So all files must be
-  // in the same state: the one that they have now.
-  const change = watch.changeSinceLoad();
-  if (change !== undefined && mayRepeat) {
-    quitAll(workers);
-    return { kind: 'outdated', change };
-  }
-  if (change !== undefined && isServing()) {
-    quitAll(workers);
-    return { kind: 'failed', error: `${change} has changed during each of the last loads of the folder`, release };
-  }
-  // Nothing serves yet, and the folder may never become stable.
-  if (change !== undefined)
-    log.warn('folder-unstable', { file: change, effect: 'a state from before its change serves' });
-  // A file that was removed and written again during the load can be missing in the listing of the new workers.
-  const unseenGroups = findUnseenGroups(table.current.groups, groups);
-  if (isServing() && isAnyInFolder(unseenGroups, dir, groups)) {
-    quitAll(workers);
-    return { kind: 'outdated' };
-  }
-  return takeOver(service, outcome, { cause, startedAt, release });
+  const judge = async (): Promise<StepResult | undefined> => {
+    const wantsTypes = !isTrial && mayRepeat && groups.some(({ wanted }) => wanted !== undefined);
+    if (wantsTypes && (await service.makeTypes?.())) return { kind: 'outdated', change: 'contracts.gen.ts' };
+    if (isTrial && !hasMoreGroups(table.current.groups, groups)) return { kind: 'no-change' };
+    if (isServing() && !isReadable(dir)) {
+      // The folder was removed during the load. The watch now compares the folder with an empty snapshot, so it reports
+      // a change as soon as the folder is back.
+      watch.beginLoad(new Map());
+      return { kind: 'no-change' };
+    }
+    const lostGroups = findLostGroups(table.current.groups, groups);
+    watch.endLoad({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
+    if (lostGroups.length > 0 && isServing()) return { kind: 'groups-lost', failures: lostGroups, release };
+    // Code that was written during the load may need rules that were written during the load, too. So all files must be
+    // in the same state: the one that they have now.
+    const change = watch.changeSinceLoad();
+    if (change !== undefined && mayRepeat) return { kind: 'outdated', change };
+    if (change !== undefined && isServing())
+      return { kind: 'failed', error: `${change} has changed during each of the last loads of the folder`, release };
+    // Nothing serves yet, and the folder may never become stable.
+    if (change !== undefined)
+      log.warn('folder-unstable', { file: change, effect: 'a state from before its change serves' });
+    // A file that was removed and written again during the load can be missing in the listing of the new workers.
+    const unseenGroups = findUnseenGroups(table.current.groups, groups);
+    return isServing() && isAnyInFolder(unseenGroups, dir, groups) ? { kind: 'outdated' } : undefined;
+  };
+  const refused = await judge();
+  if (refused === undefined) return takeOver(service, outcome, { cause, startedAt, release });
+  for (const worker of workers) worker.quit();
+  if (refused.kind === 'groups-lost') pool.keepReserve(workerCount);
+  return refused;
 }
 
 /** Lets the new workers accept connections, and drains the old ones after that. */

@@ -12,7 +12,6 @@ import { describeError, type Log } from '../../base/log.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import type { Settings } from '../../base/settings.ts';
 import { trustedMode } from '../../base/system.ts';
-import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import { createLedger, type Ledger } from '../../callers/rates/supervisor-rates.ts';
 import type { Announcer } from '../../operate/cli/announce.ts';
 import type { Certificates } from '../../operate/https/certificates.ts';
@@ -22,7 +21,7 @@ import { packagePath } from '../../own-files.ts';
 import { createFolderWatch } from '../folder/watch.ts';
 import { createHints } from '../load/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../load/naming.ts';
-import { createGenerationFile, type DevRecord } from './generation-file.ts';
+import { type DevRecord, GenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLauncher } from './launcher.ts';
 import { createServiceMark } from './service-mark.ts';
@@ -31,7 +30,6 @@ import type { Service } from './step-parts.ts';
 import { Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { adoptPort, describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
-import type { WorkerHandle } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
 export interface Dev {
@@ -74,7 +72,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { settings, log, flush, output, opsServer, certificates, store, announcer, dev } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
-  const generationFile = createGenerationFile({
+  const generationFile = new GenerationFile({
     ...{ dataDir, folder: controllersDir, packageFolder: packagePath(), dev: dev?.record, log },
   });
   const mark = createServiceMark(dataDir, log);
@@ -124,14 +122,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     const { http } = options.listenFds ?? {};
     const port = await (http === undefined ? openPort(settings.port, host) : adoptPort(http, settings.port, host));
     if (isStopping()) return;
-    const onMetrics = (worker: WorkerHandle, metrics: unknown) => opsServer?.addReport(worker.pid ?? 0, metrics);
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
-    const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
-      worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = new Supervisor({
-      ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log },
       ...{ dataDir, store, secureState: certificates?.state, inspect: options.inspect },
       makeTypes: dev?.makeTypes,
+      spent: (worker, spendings) => worker.send({ kind: 'balances', balances: ledger.spend(spendings) }),
+      metrics: (worker, metrics) => opsServer?.addReport(worker.pid ?? 0, metrics),
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);

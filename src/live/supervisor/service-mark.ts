@@ -3,27 +3,20 @@
 // a moment. The mark is a file in DATA_DIR, so it outlasts a restart.
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
+import { attempt, describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 
-export interface ServiceMark {
-  /** Whether a folder without a service file must not serve. */
-  isSet(): boolean;
-  /** Called with the load of the service file before its generation serves. An empty definition clears the mark. */
-  update(load: GroupLoad | undefined): void;
-  /** Called when the operator wants to serve without a service file. */
-  clear(): void;
-}
+export type ServiceMark = ReturnType<typeof createServiceMark>;
 
-export const SERVICE_MARK = 'service-file.accepted';
+const SERVICE_MARK = 'service-file.accepted';
 const TEXT = `This service has had a service file. Without the file, Gatefold serves nothing.
 To serve without rules, write defineService({}) into the file once, or start with --without-service-file.
 `;
 
-export function createServiceMark(dataDir: string, log: Log): ServiceMark {
+export function createServiceMark(dataDir: string, log: Log) {
   const path = join(dataDir, SERVICE_MARK);
   let isMarked = hasServiceMark(dataDir);
   let isFailureLogged = false;
@@ -47,19 +40,18 @@ export function createServiceMark(dataDir: string, log: Log): ServiceMark {
   }
 
   return {
+    /** Whether a folder without a service file must not serve. */
     isSet: () => isMarked,
-    update(load) {
+    /** Called with the load of the service file before its generation serves. An empty definition clears the mark. */
+    update(load: GroupLoad | undefined): void {
       if (load?.ok === true) write(load.isEmpty !== true);
     },
+    /** Called when the operator wants to serve without a service file. */
     clear: () => write(false),
   };
 }
 
 /** Returns whether DATA_DIR has the mark. A folder that this user cannot look into counts as one with the mark. */
 export function hasServiceMark(dataDir: string): boolean {
-  try {
-    return statSync(join(dataDir, SERVICE_MARK), { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true;
-  }
+  return attempt(() => statSync(join(dataDir, SERVICE_MARK), { throwIfNoEntry: false }) !== undefined, true);
 }

@@ -18,7 +18,7 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly tasks?: readonly TaskState[] | undefined;
   /** Events published since the start, and the bytes of those that are kept. */
   readonly channels?: { readonly published: number; readonly keptBytes: number };
-  /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
+  /** The newest generation, if it was rejected. */
   readonly rejected: Rejection | undefined;
 }
 
@@ -65,7 +65,7 @@ export function describeService(
   { table, pool, tasks }: Pick<Service, 'table' | 'pool' | 'tasks'>,
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ): SupervisorStatus {
-  const { current, wasComplete, lost } = table;
+  const { current, wasComplete } = table;
   return {
     generation: current.generation,
     servingSince: current.since,
@@ -75,7 +75,7 @@ export function describeService(
     notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
     groups: {
       loaded: [...current.groups.values()].filter(({ ok, group }) => ok && group !== SERVICE).length,
-      lost: lost(),
+      lost: table.lost(),
       wasComplete,
     },
     rejected: rejection,

@@ -1,6 +1,4 @@
-// `Service` has the parts that every step of the supervisor uses. The steps are a generation (a load of the whole
-// folder by new workers) and a replacement of lost workers. `StepResult` says how a step ended, and agenda.ts decides
-// from this result alone what is done next.
+// The parts that every step of the supervisor uses. agenda.ts decides from the result of a step what is done next.
 import type { InspectorAddress } from '../../base/inspector.ts';
 import type { Log } from '../../base/log.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
@@ -100,10 +98,6 @@ export async function listen(
   const failures = outcomes.filter((outcome) => outcome !== 'listening');
   const [first] = failures;
   return first === undefined || failures.length < workers.length ? undefined : port.describeError(first.code);
-}
-
-export function quitAll(workers: readonly WorkerHandle[]): void {
-  for (const worker of workers) worker.quit();
 }
 
 /** Drains every worker, and ends what the service holds. */

@@ -1,14 +1,12 @@
-// The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
-// is a new generation (new workers load the whole folder), or a replacement of workers. agenda.ts chooses the step. The
-// steps are in rollout.ts and replacement.ts.
+// The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time, which
+// agenda.ts chooses. The steps are in rollout.ts and replacement.ts.
 
-import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { parseFileName } from '../load/naming.ts';
 import { Agenda, type Step } from './agenda.ts';
-import { createGroupTable } from './group-table.ts';
+import { GroupTable } from './group-table.ts';
 import { Loader } from './load-in-workers.ts';
 import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
@@ -26,15 +24,13 @@ import type { WorkerHandle } from './workers/worker-handle.ts';
 export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
     Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect' | 'makeTypes'>>,
-    Pick<ServingTasksOptions, 'dataDir' | 'store'> {
+    Pick<ServingTasksOptions, 'dataDir' | 'store'>,
+    Pick<WorkerEvents, 'spent' | 'metrics'> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker has ended, or has imported a new group (one that was added while workers serve). */
   readonly onWorkers?: (() => void) | undefined;
-  /** Called when callers with a rate limit have sent requests to a worker, with the tokens that each has spent. */
-  readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
-  readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;
   /** Creates the pool of worker processes. A test can pass a pool without processes. */
   readonly createPool: (events: WorkerEvents) => Pool;
   /** Creates the watch over the folder. A test can pass a watch that reads no folder. */
@@ -61,9 +57,9 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     const { dir, now = () => performance.now(), secureState, onGroups, inspect, makeTypes } = options;
-    const pool = options.createPool(this.#workerEvents());
+    const pool = options.createPool(this.#workerEvents(options));
     const watch = options.createWatch((cause) => this.#onChange(cause));
-    const table = createGroupTable();
+    const table = new GroupTable();
     const loader = new Loader({ dir, pool, table });
     const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
     const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });
@@ -128,7 +124,7 @@ export class Supervisor {
 
   // Events. If an event makes a step due and no step is running, the step begins at once.
 
-  #workerEvents(): WorkerEvents {
+  #workerEvents({ spent, metrics }: Pick<WorkerEvents, 'spent' | 'metrics'>): WorkerEvents {
     return {
       disconnected: () => this.#replaceLostWorker(),
       died: (worker, death) => this.#onDied(worker, death),
@@ -148,11 +144,11 @@ export class Supervisor {
         // A report of an older generation is ignored, because the other files of its worker may be out of date.
         if (worker.generation >= this.#service.table.current.generation) this.#service.watch.addFiles(files);
       },
-      spent: (worker, spendings) => this.#options.onSpent?.(worker, spendings),
+      ...(spent && { spent }),
+      ...(metrics && { metrics }),
       taskEnded: (worker, end) => this.#service.tasks.runner?.ended(worker, end),
       channelUsed: (worker, message) =>
         this.#channels.receive(worker, message, this.#service.log, this.#options.store !== undefined),
-      metrics: (worker, metrics) => this.#options.onMetrics?.(worker, metrics),
     };
   }
 

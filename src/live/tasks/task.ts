@@ -1,4 +1,5 @@
 // The tasks of a service file: `background`. A task that is not understood is an error, so the file does not load.
+import { attempt } from '../../base/failure.ts';
 import { TIME_UNITS } from '../../base/time.ts';
 import { isBoolean, isPlainFunction, isPlainObject } from '../../base/values.ts';
 import { offsetAt, type Plan } from './plan.ts';
@@ -66,9 +67,5 @@ function readPlan(
 }
 
 function isTimeZone(name: unknown): boolean {
-  try {
-    return typeof name === 'string' && Number.isFinite(offsetAt(0, name));
-  } catch {
-    return false;
-  }
+  return attempt(() => typeof name === 'string' && Number.isFinite(offsetAt(0, name)), false);
 }

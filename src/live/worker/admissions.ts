@@ -12,16 +12,7 @@ export type GenerationState = 'loading' | 'serving' | 'rejected';
  */
 export type Answer = 'admitted' | 'failed' | 'changed';
 
-export interface Admissions {
-  /** Asks for a group, or waits for a generation as long as `patience` allows. Takes the wait off `patience`. */
-  request(group: string, patience: Patience): Promise<Admission>;
-  settle(group: string, answer: Answer): void;
-  setGeneration(state: GenerationState): void;
-  /** Ends all waits, because this worker drains. Later requests for new groups are refused. */
-  close(): void;
-  /** Returns the number of requests that wait for a generation. */
-  waiting(): number;
-}
+export type Admissions = ReturnType<typeof createAdmissions>;
 
 /** Milliseconds after which the next request asks again, although no generation has come. */
 const RECHECK_TIME = 2000;
@@ -34,7 +25,7 @@ const MAX_ANSWER_TIME = 15_000;
  * @param ask asks the supervisor about a group
  * @param now returns milliseconds on a clock that never goes back
  */
-export function createAdmissions(ask: (group: string) => void, now = () => performance.now()): Admissions {
+export function createAdmissions(ask: (group: string) => void, now = () => performance.now()) {
   /** The questions without an answer, by group. All requests for the group share one. */
   const questions = new Map<string, { readonly answer: Promise<Answer | 'none'>; resolve(answer: Answer): void }>();
   const waiters = new Set<(end: Admission | 'again') => void>();
@@ -42,6 +33,7 @@ export function createAdmissions(ask: (group: string) => void, now = () => perfo
   let isClosed = false;
   let recheckTimer: NodeJS.Timeout | undefined;
 
+  /** Asks for a group, or waits for a generation as long as `patience` allows. Takes the wait off `patience`. */
   async function request(group: string, patience: Patience): Promise<Admission> {
     for (;;) {
       if (isClosed) return 'loading';
@@ -99,13 +91,15 @@ export function createAdmissions(ask: (group: string) => void, now = () => perfo
 
   return {
     request,
-    settle: (group, answer) => questions.get(group)?.resolve(answer),
+    settle: (group: string, answer: Answer) => questions.get(group)?.resolve(answer),
     setGeneration,
-    close() {
+    /** Ends all waits, because this worker drains. Later requests for new groups are refused. */
+    close(): void {
       isClosed = true;
       for (const group of questions.keys()) questions.get(group)?.resolve('changed');
       for (const end of waiters) end('loading');
     },
+    /** Returns the number of requests that wait for a generation. */
     waiting: () => waiters.size,
   };
 }

@@ -144,17 +144,11 @@ export async function runWorker({
     }
   }
 
-  async function load({ files, skip, needsService = false, patience = 1 }: LoadOrder): Promise<void> {
+  async function load({ kind, skip, ...selection }: LoadOrder): Promise<void> {
     const sendLoading = (file: string) => send({ kind: 'loading', file });
     const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
     parts = await createParts({ admissions, onImporting: sendLoading, onFile, onSpent });
-    const groups = await parts.groups.loadAll({
-      files,
-      skip: new Map(skip),
-      needsService,
-      patience,
-      onLoading: sendLoading,
-    });
+    const groups = await parts.groups.loadAll({ ...selection, skip: new Map(skip), onLoading: sendLoading });
     isLoaded = true;
     send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;

@@ -6,26 +6,17 @@ import type { Balance, Spending } from '../../callers/rates/rate-limiter.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { ToWorkerStore, WorkerCall } from '../../operate/store/messages.ts';
 import type { FromMachine, ToMachine } from '../channels/machine.ts';
-import type { GroupLoad } from '../load/group-load.ts';
+import type { FileSelection, GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import type { TaskEnd, TaskOrder } from '../tasks/task-host.ts';
 import type { GenerationState } from './admissions.ts';
 
 export type ToWorker =
-  /**
-   * Load the folder. Sent once to each worker.
-   * - `files`: the names in the folder, the same for all workers of a generation.
-   * - `skip`: files that the worker must not import, because an earlier worker ended or hung in their import.
-   * - `needsService`: whether a folder without a service file must not serve.
-   * - `patience`: multiplies LOAD_TIMEOUT.
-   */
-  | {
-      readonly kind: 'load';
-      readonly files: readonly string[];
-      readonly skip: readonly (readonly [file: string, reason: string])[];
-      readonly needsService?: boolean;
-      readonly patience?: number;
-    }
+  /** Load the folder. Sent once to each worker. All workers of a generation get the same files. */
+  | ({ readonly kind: 'load'; readonly skip: readonly (readonly [file: string, reason: string])[] } & Omit<
+      FileSelection,
+      'skip'
+    >)
   /** Import this new group, and wait for `admitted`. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
   /** Answer the requests for this new group now. Every worker has imported it, or has failed or taken too long. */

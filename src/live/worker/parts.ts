@@ -99,21 +99,8 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
-    ...{
-      settings,
-      log,
-      requestLog,
-      groups,
-      identity,
-      docs,
-      tools,
-      files,
-      observer,
-      limiter,
-      transport,
-      noteBegin,
-      maxDescriptor,
-    },
+    ...{ settings, log, requestLog, groups, identity, docs, tools, files, observer, limiter, transport },
+    ...{ noteBegin, maxDescriptor },
     waitingForGroups: admissions?.waiting,
     credentials: withCallers(credentials),
   });

@@ -1,7 +1,7 @@
 // The watch over a folder: which differences are a change, and when the folder is stable.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { fingerprint } from '../../../src/base/fingerprint.ts';
@@ -77,7 +77,7 @@ describe('createFolderWatch', () => {
   });
 
   it('watches a new group after its import, and any file of the tree after a broken load', async (test) => {
-    const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
+    const { dir, watch, changed, polled } = watched(test, { 'AController.js': '1' });
     const look = () => watch.takeSnapshot() ?? new Map();
     watch.endLoad({
       snapshot: look(),
@@ -100,6 +100,9 @@ describe('createFolderWatch', () => {
       broken: true,
     });
     change = changed();
+    // The first request for its group imports a new controller.
+    write(dir, 'CController.js', '1');
+    for (let polls = 0; polls < 8; polls++) await polled();
     mkdirSync(join(dir, 'lib'));
     write(dir, 'lib/missing.js', '1');
     assert.match(await change, /lib\/missing\.js/);
@@ -190,7 +193,8 @@ describe('createFolderWatch', () => {
       ['lib/rules.ts', "'gatefold' defineService"],
     ] as const)
       write(dir, name, text);
-    for (let polls = 0; polls < 3; polls++) await polled();
+    symlinkSync('AController.js', join(dir, 'CController.js'));
+    for (let polls = 0; polls < 8; polls++) await polled();
     assert.equal(await Promise.race([other, 'no change']), 'no change');
     for (const name of ['services.ts', 'service.js', 'helper.ts']) {
       load();
@@ -219,6 +223,26 @@ describe('createFolderWatch', () => {
     test.after(() => clearInterval(writing));
     assert.equal(await changed(), join(dir, 'AController.js'));
     assert.ok(performance.now() - begun >= 1000, 'the file is reported only after one second');
+  });
+
+  it('does not log a folder that is missing in one poll, as when a link is swapped', (test) => {
+    test.mock.timers.enable({ apis: ['setTimeout'] });
+    const dir = createFolder(test, { 'AController.js': '1' });
+    const { log, lines } = createMemoryLog();
+    const watch = createFolderWatch({ dir, log, onChange() {}, now: () => 0 });
+    test.after(() => watch.stop());
+    const snapshot = watch.takeSnapshot() ?? new Map();
+    watch.endLoad({ snapshot, begunAt: 0, groups: [group('A')], files: [], broken: false });
+    watch.start();
+    for (const pause of [20, 20]) test.mock.timers.tick(pause);
+    for (const polls of [1, 2]) {
+      renameSync(dir, `${dir}.away`);
+      for (const pause of [400, 40].slice(0, polls)) test.mock.timers.tick(pause);
+      renameSync(`${dir}.away`, dir);
+      test.mock.timers.tick(polls === 1 ? 40 : 400);
+      const events = lines.map(({ event }) => event);
+      assert.deepEqual(events, polls === 1 ? [] : ['folder-missing', 'folder-restored']);
+    }
   });
 
   it('logs a missing folder once, and reports a change when the folder returns', async (test) => {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } 
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createGenerationFile, type GenerationRecord } from '../../../src/live/supervisor/generation-file.ts';
+import { GenerationFile, type GenerationRecord } from '../../../src/live/supervisor/generation-file.ts';
 import { controller, createFolder, type Service, startService, write } from '../../support/cluster-server.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
@@ -66,7 +66,7 @@ describe('the generation file', () => {
     const folder = createFolder(test, {});
     const dataDir = dirname(folder);
     const { log } = createMemoryLog();
-    const file = createGenerationFile({ dataDir, folder, packageFolder: '/gatefold', log });
+    const file = new GenerationFile({ dataDir, folder, packageFolder: '/gatefold', log });
     const [release, error] = ['/releases/2', 'Cannot start a worker: EAGAIN'];
     const rejected = { generation: 2, at: new Date(), failures: [], error };
     const status = {

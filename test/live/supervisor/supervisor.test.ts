@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
-import type { FileSelection, ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
+import type { FileSelection } from '../../../src/live/load/group-load.ts';
+import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
 import { write } from '../../support/folder.ts';
 
@@ -50,6 +51,9 @@ describe('a generation', () => {
       assert.equal(service.supervisor.status().generationsRejected, tries + 1);
     }
     assert.equal(service.logged('generation-rejected').length, 1, 'a repeated failure is logged only once');
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.logged('generation-rejected').length, 2, 'an edit that does not help is logged');
     service.made.load = (order) => loaded(order);
     await service.pass(60_000);
     assert.equal(service.supervisor.status().rejected, undefined);
@@ -60,7 +64,10 @@ describe('a generation', () => {
 
   it('without a worker that starts is rejected, with the error in the log and the status', async (test) => {
     const service = await started(test);
-    service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });
+    service.made.load = () => {
+      service.made.time += 10_000;
+      return { kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' };
+    };
     service.change('AController.js');
     await service.settled();
     const error = 'Cannot start a worker: the system refused to start it (EAGAIN)';
@@ -150,8 +157,10 @@ describe('a generation', () => {
   it('skips a file that hung in the last generation', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const skipped: string[][] = [];
+    const patience: unknown[] = [];
     service.made.load = (order) => {
       skipped.push([...order.skip.keys()]);
+      patience.push(order.patience);
       const outcome = loaded(order, { 'BController.js': 'it did not finish' });
       if (outcome.kind !== 'loaded' || order.skip.has('BController.js')) return outcome;
       return { ...outcome, groups: outcome.groups.map((load) => ({ ...load, hung: !load.ok })) };
@@ -160,6 +169,7 @@ describe('a generation', () => {
     service.change('AController.js');
     await service.settled();
     assert.deepEqual(skipped.slice(-2), [['BController.js'], ['BController.js']]);
+    assert.deepEqual(patience, [1, 1, 2, 2], 'the next load has twice the time');
     assert.equal(service.supervisor.status().generation, 2);
   });
 
@@ -269,6 +279,26 @@ describe('a replacement', () => {
     await service.pass(10_000);
     assert.equal(service.serving().length, 2);
     assert.equal(service.logged('worker-replaced').length, 1);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.die(service.serving()[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('replacement-rejected').length, 2, 'the next rejection is logged again');
+  });
+
+  it('that lacks a group which has begun to answer meanwhile is made again at once', async (test) => {
+    const service = await started(test);
+    const orders: (readonly string[])[] = [];
+    service.made.load = async (order) => {
+      orders.push(order.files);
+      if (orders.length === 1) service.events().requested(service.serving()[0] as FakeWorker, 'New');
+      await service.settled();
+      return loaded(order);
+    };
+    service.die(service.workers[0] as FakeWorker);
+    for (let turn = 0; turn < 10; turn++) await service.settled();
+    assert.deepEqual(orders, [['AController.js'], ['AController.js', 'NewController.js']]);
+    assert.equal(service.serving().length, 2);
+    assert.equal(service.logged('replacement-rejected').length, 0);
   });
 
   const FAILURES: readonly (readonly [name: string, fail: (made: FakeService['made']) => void, error: string])[] = [
@@ -326,6 +356,17 @@ async function startedWithoutB(test: TestContext) {
 const withoutB = (order: FileSelection) => loaded(order, { 'BController.js': 'no database' });
 
 describe('a file that has not loaded', () => {
+  it('does not delay the first retry of a generation that is rejected', async (test) => {
+    const service = await startedWithoutB(test);
+    for (const pause of [5000, 10_000, 20_000]) await service.pass(pause);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.supervisor.status().generationsRejected, 1);
+    await service.pass(5000);
+    assert.equal(service.supervisor.status().generationsRejected, 2);
+  });
+
   it('is tried after growing pauses, and the new workers serve only when the file loads', async (test) => {
     const service = await startedWithoutB(test);
     await service.pass(4999);
@@ -425,6 +466,45 @@ describe('a file that has not loaded', () => {
     service.change(deadly);
     await service.settled();
     assert.deepEqual([...new Set(deadLoads)], [1, 3, 4]);
+  });
+
+  it('and has ended its process is not skipped any more when a trial has loaded it', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    let isDeadly = true;
+    const skipped: string[][] = [];
+    service.made.load = (order) => {
+      skipped.push([...order.skip.keys()]);
+      if (!isDeadly || order.skip.has('BController.js')) return loaded(order);
+      return { kind: 'ended', file: 'BController.js', reason: 'it ended' };
+    };
+    await service.supervisor.start();
+    isDeadly = false;
+    await service.pass(5000);
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(skipped.slice(2), [['BController.js'], ['BController.js'], [], [], [], []]);
+    assert.equal(service.supervisor.status().rejected, undefined);
+  });
+
+  it('in one of the workers, also at the second try, does not serve', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order, { pid }) => (pid === 2 ? loaded(order) : withoutB(order));
+    await service.supervisor.start();
+    assert.deepEqual(
+      service.supervisor.status().notLoadable.map(({ file }) => file),
+      ['BController.js'],
+    );
+  });
+
+  it('in one more worker, although its new group has answered, changes nothing', async (test) => {
+    const service = await started(test);
+    const [first, second] = service.serving() as [FakeWorker, FakeWorker];
+    service.events().requested(first, 'New');
+    await service.settled();
+    const failure = { group: 'New', file: 'NewController.js', ok: false, error: 'a lock' };
+    service.events().importReported(second, failure, []);
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
   });
 
   it('makes a rejected generation when no worker of its trial can start', async (test) => {

@@ -100,24 +100,27 @@ describe('a worker process', () => {
     worker.ping();
   });
 
-  it('is killed when it stays at one file, but not while it reports new files', (test) => {
-    let now = 0;
-    test.mock.method(performance, 'now', () => now);
-    const { worker, say, killed } = create();
-    say({ kind: 'booted' });
-    void worker.load(1, ORDER);
-    for (let file = 0; file < 30; file++) {
-      say({ kind: 'loading', file: `G${file}Controller.ts` });
+  for (const patience of [undefined, 2])
+    it(`is killed when it stays at one file, but not while it reports new files: patience ${patience}`, (test) => {
+      let now = 0;
+      test.mock.method(performance, 'now', () => now);
+      const { worker, say, sent, killed } = create();
+      say({ kind: 'booted' });
+      void worker.load(1, { ...ORDER, ...(patience && { patience }) });
+      assert.deepEqual(sent, [{ kind: 'load', files: ORDER.files, skip: [], ...(patience && { patience }) }]);
+      for (let file = 0; file < 30; file++) {
+        say({ kind: 'loading', file: `G${file}Controller.ts` });
+        worker.ping();
+        now += 10_000;
+      }
+      // The process of this test has no CPU time, so six times LOAD_TIMEOUT by the clock count.
+      now += 50_000 * (patience ?? 1) - 10_000;
+      for (let i = 0; i < 6; i++) worker.ping();
+      assert.deepEqual(killed, []);
+      now += 10_000 * (patience ?? 1);
       worker.ping();
-      now += 10_000;
-    }
-    // The process of this test has no CPU time, so six times LOAD_TIMEOUT by the clock count.
-    for (let i = 1; i < 6; i++, now += 9000) worker.ping();
-    assert.deepEqual(killed, []);
-    now += 10_000;
-    worker.ping();
-    assert.deepEqual(killed, ['SIGKILL']);
-  });
+      assert.deepEqual(killed, ['SIGKILL']);
+    });
 
   it('that dies ends load and listen at once, with the file of its import', async () => {
     const { worker, say, die } = create();

@@ -8,21 +8,9 @@ import { entryPath } from '../../../own-files.ts';
 import type { WorkerEvents } from './worker-events.ts';
 import { type WorkerHandle, WorkerProcess } from './worker-handle.ts';
 
-export interface Pool {
-  /** Takes a worker of the reserve, if possible one that has booted, or else forks one. @throws Error of the system */
-  take(): WorkerHandle;
-  /** Leaves the reserve as it is. @throws Error of the system */
-  fork(): WorkerHandle;
-  all(): readonly WorkerHandle[];
-  /** Includes faulty workers, in which something was thrown: they serve until their replacements do. */
-  serving(): readonly WorkerHandle[];
-  /** Keeps `count` workers in the reserve, eight at most, for five minutes after the last call. */
-  keepReserve(count: number): void;
-  /** Resolves when all processes are gone, or their time to drain is over. @returns the workers that are still there */
-  close(): Promise<readonly WorkerHandle[]>;
-}
+export type Pool = ReturnType<typeof createPool>;
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly events: WorkerEvents;
   /** Milliseconds in which a worker that drains must answer its open requests. */
   readonly drainTimeout: number;
@@ -49,7 +37,7 @@ const KILL_GRACE = 13_000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createPool({ events, drainTimeout, lastRequest = 'off', loadTimeout }: PoolOptions): Pool {
+export function createPool({ events, drainTimeout, lastRequest = 'off', loadTimeout }: PoolOptions) {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
@@ -70,19 +58,22 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
   }, PING_INTERVAL);
 
   return {
-    take() {
+    /** Takes a worker of the reserve, if possible one that has booted, or forks one. @throws Error of the system */
+    take(): WorkerHandle {
       const worker = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
       if (worker === undefined) return fork();
       reserve.delete(worker);
       return worker;
     },
     fork,
-    all: () => [...workers],
-    serving: () => [...workers].filter(({ state }) => state === 'serving'),
+    all: (): readonly WorkerHandle[] => [...workers],
+    /** Includes faulty workers, in which something was thrown: they serve until their replacements do. */
+    serving: (): readonly WorkerHandle[] => [...workers].filter(({ state }) => state === 'serving'),
     keepReserve,
     close,
   };
 
+  /** Leaves the reserve as it is. @throws Error of the system */
   function fork(): WorkerHandle {
     const note = lastRequest === 'off' ? undefined : openNote();
     // The descriptor of the note comes after those of Node: standard input, output, error and the channel.
@@ -105,6 +96,7 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
     if (workers.size === 0) onEmpty?.();
   }
 
+  /** Keeps `count` workers in the reserve, eight at most, for five minutes after the last call. */
   function keepReserve(count: number): void {
     clearTimeout(fillTimer);
     clearTimeout(quitTimer);
@@ -125,6 +117,7 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
     reserve.clear();
   }
 
+  /** Resolves when all processes are gone, or their time to drain is over. @returns the workers that are still there */
   async function close(): Promise<readonly WorkerHandle[]> {
     clearTimeout(fillTimer);
     clearTimeout(quitTimer);

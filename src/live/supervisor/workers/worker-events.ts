@@ -10,17 +10,6 @@ import type { WorkerHandle } from './worker-handle.ts';
 /** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
-export interface FileSelection {
-  /** The file names of the controllers in the folder. */
-  readonly files: readonly string[];
-  /** The controllers among `files` that the worker must not import: file name → reason. */
-  readonly skip: ReadonlyMap<string, string>;
-  /** Whether a folder without a service file must not serve, because the service has had such a file. */
-  readonly needsService?: boolean;
-  /** Multiplies LOAD_TIMEOUT. */
-  readonly patience?: number;
-}
-
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   /**

@@ -7,11 +7,11 @@ import { asksForInspector, type InspectorAddress } from '../../../base/inspector
 import { CLOCK_FACTOR, cpuTimeOf, LoadClock } from '../../../base/load-clock.ts';
 import type { BoundSocket } from '../../../base/node-internals.ts';
 import type { Heap, WorkerNote } from '../../../base/worker-note.ts';
-import type { GroupLoad } from '../../load/group-load.ts';
+import type { FileSelection, GroupLoad } from '../../load/group-load.ts';
 import { parseFileName } from '../../load/naming.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { describeBlock, describeEnd } from './worker-end.ts';
-import type { FileSelection, ListenOutcome, LoadOutcome, WorkerEvents, WorkerState } from './worker-events.ts';
+import type { ListenOutcome, LoadOutcome, WorkerEvents, WorkerState } from './worker-events.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS } from './worker-limits.ts';
 
 /** A reason can depend on the heap, which is known at the end of the worker. */
@@ -24,7 +24,7 @@ export class WorkerProcess {
   /** The id of the process, or undefined when the system refused to start it. */
   readonly pid: number | undefined;
   state: WorkerState = 'booting';
-  /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
+  /** The number of the worker's generation, or 0 before the call of `load`. */
   generation = 0;
   isFaulty = false;
   /** Whether a breakpoint may stop the worker, so that no time limit counts. */
@@ -179,11 +179,11 @@ export class WorkerProcess {
     this.send({ kind: 'ping' });
   }
 
-  #startLoading({ files, skip, needsService = false, patience = 1 }: FileSelection): void {
+  #startLoading(selection: FileSelection): void {
     this.state = 'loading';
-    this.#loadTimeout *= patience;
+    this.#loadTimeout *= selection.patience ?? 1;
     this.#beginStep('it did not begin to load');
-    this.send({ kind: 'load', files, skip: [...skip], needsService, patience });
+    this.send({ kind: 'load', ...selection, skip: [...selection.skip] });
   }
 
   /** Begins a step of the boot or the load, which has the time of a file. */

@@ -2,9 +2,10 @@
 // download. Also reads renewal information (RFC 9773). renewals.ts decides when to order.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseRetryAfter } from '../../../base/time.ts';
 import { type Fields, parseObject } from '../../../base/values.ts';
 import { createKeyAuthorization, signMessage } from './jws.ts';
-import { AcmeError, type AcmeResponse, parseRetryAfter, readError, readProblem, type Send } from './request.ts';
+import { AcmeError, type AcmeResponse, readError, readProblem, type Send } from './request.ts';
 
 export type ChallengeType = 'http-01' | 'tls-alpn-01';
 

@@ -152,7 +152,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
 
   return {
     version: () => version,
-    /** Whether workers have a table: a copy of the store, or a table from the time before this machine used the store. */
+    /** Whether workers have a table: a copy of the store, or one from the time before this machine used the store. */
     hasTable: () => version !== undefined || hasFile,
     /** The JSON of each row by its name. */
     rows: (): ReadonlyMap<string, string> => rows,

@@ -91,7 +91,7 @@ export function createExporter(options: ExporterOptions) {
     for (const span of batch) queuedCharacters -= span.size;
     if (batch.length === 0) return;
     spansInFlight = batch.length;
-    // Spans become text just before they are sent. The texts of waiting spans would be many small objects for V8 to keep.
+    // Spans become text just before they are sent. Texts that wait would be many small objects for V8 to keep.
     const body = Buffer.from(`${head}${batch.map((span) => span.encode()).join(',')}${tail}`);
     updateClockOffset();
     const batchDeadline = performance.now() + timeout;

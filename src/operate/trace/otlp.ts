@@ -1,5 +1,5 @@
-// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined from parts,
-// because an object for each attribute and `JSON.stringify` would double the cost of tracing.
+// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined from
+// parts, because an object for each attribute and `JSON.stringify` would double the cost of tracing.
 
 import type { SpanAttribute } from '../../api/controller/trace.ts';
 import { quote } from '../../base/json-text.ts';

@@ -36,7 +36,7 @@ function toPrimitive(value: unknown): string | number | boolean {
 /** Returns about how many characters the JSON of the attributes has. */
 export function sizeOf(attributes: Attributes): number {
   let size = 0;
-  for (const name in attributes) size += name.length + 50 + (Object(attributes[name]).length ?? 0);
+  for (const name in attributes) size += name.length + 40 + String(attributes[name] ?? '').length;
   return size;
 }
 

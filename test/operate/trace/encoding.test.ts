@@ -34,6 +34,17 @@ for (const [value, encoded] of values)
     assert.deepEqual(JSON.parse(attribute), { key: 'name', value: encoded });
   });
 
+it('estimates the size of a span, also of one with lists', () => {
+  const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+  span.end('n'.repeat(500), 'server', {
+    text: 'x'.repeat(4000),
+    list: ['y'.repeat(3000), 'z'.repeat(3000)],
+    number: 7,
+  });
+  const { length } = span.encode();
+  assert.ok(Math.abs(span.size - length) < 300, `${span.size} and ${length}`);
+});
+
 const unreadable = new Proxy({}, { get: () => assert.fail('this field cannot be read') });
 const errors: readonly (readonly [title: string, error: unknown, type: string])[] = [
   ['an error with a code', { code: 'E_CODE', name: 'Name' }, 'E_CODE'],

@@ -127,4 +127,25 @@ describe('machines that share a rate', () => {
     assert.deepEqual(balances, [90, 70, 15, 40, 15, 10]);
     assert.deepEqual(replies, []);
   });
+
+  it('report what a caller has spent while the report before was under way', async () => {
+    const timers: (() => void)[] = [];
+    const reported: unknown[] = [];
+    const ledger = createSharedLedger({
+      spend: async (spendings) => {
+        if (reported.length === 0) ledger.spend([['second', 1, RATE.count, RATE.seconds, RATE.burst]]);
+        reported.push(spendings.map(([caller]) => caller));
+        return spendings.map(() => 50);
+      },
+      machineCount: () => 2,
+      now: () => 0,
+      later: (callback) => void timers.push(callback),
+    });
+    ledger.spend([['first', 1, RATE.count, RATE.seconds, RATE.burst]]);
+    for (let report = 0; report < 2; report++) {
+      for (const callback of timers.splice(0)) callback();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(reported, [['first'], ['second']]);
+  });
 });

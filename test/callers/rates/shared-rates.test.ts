@@ -92,6 +92,12 @@ describe('machines that share a rate', () => {
     assert.ok(passed > 0.6 * right && passed <= right + 2 * 100 + 100, `${passed} of ${right}`);
   });
 
+  it('allow less than two bursts where a flood spends the burst in a twentieth of a second', async () => {
+    const rate = { count: 200, seconds: 3600, burst: 200 };
+    const { passed } = await simulate({ offered: [5000, 5000, 5000], seconds: 1, rate });
+    assert.ok(passed >= 200 && passed < 400, `${passed} of 200`);
+  });
+
   it('enforce a third of the rate each while the store is unreachable, and share the rate again afterwards', async () => {
     const isUp = (time: number) => time < 20_000 || time >= 60_000;
     const { passedInSecond } = await simulate({ offered: [160, 20, 20], seconds: 100, isUp });

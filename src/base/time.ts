@@ -12,6 +12,13 @@ export function unixTime(now = Date.now()): number {
   return Math.floor(now / 1000);
 }
 
+/** Returns the milliseconds that the header Retry-After asks for: seconds or a date (RFC 9110, section 10.2.3). */
+export function parseRetryAfter(header: string | undefined, now = Date.now()): number | undefined {
+  if (header === undefined) return undefined;
+  const value = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
+  return Number.isFinite(value) ? Math.max(0, value) : undefined;
+}
+
 /** Stops the whole thread, also its event loop, for the given time. */
 export function blockThread(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);

@@ -8,7 +8,8 @@ import { createParams } from '../../src/api/controller/create-params.ts';
 import type { ControllerParams } from '../../src/api/controller.ts';
 import { refusal } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
-import type { Accounts, OwnedRow, Owner } from '../../src/callers/identity/handler.ts';
+import type { Owner } from '../../src/callers/credentials/table/row.ts';
+import type { Accounts, OwnedRow } from '../../src/callers/identity/handler.ts';
 
 export interface RememberedLog extends Log {
   readonly lines: string[];

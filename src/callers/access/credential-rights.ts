@@ -5,21 +5,13 @@ import type { AccessRule } from '../../api/controller/operations.ts';
 import type { CallingApplication } from '../../api/controller.ts';
 import { refusal } from '../../base/errors.ts';
 import { groupNameOf } from '../../base/group-name.ts';
-import type { Rate } from '../../base/rate.ts';
 import { methodOf, VERB_OPERATIONS } from '../../base/route-name.ts';
 import type { Exchange } from '../../request/exchange.ts';
+import type { CredentialRow } from '../credentials/table/row.ts';
 
 /** The fields of a row of the registered-credentials table that a request needs. */
-export interface CallerRow {
-  readonly application: CallingApplication;
-  /** The group that serves all requests of the key; undefined when the URL chooses among `groups`. */
-  readonly handler: string | undefined;
-  /** The names of the groups that the key may call, such as `Order`, or `*` for all; undefined with a `handler`. */
-  readonly groups?: ReadonlySet<string> | '*' | undefined;
-  /** Undefined when all verbs are allowed. */
-  readonly methods: ReadonlySet<string> | undefined;
-  readonly limit?: Rate | undefined;
-}
+export type CallerRow = Pick<CredentialRow, 'application' | 'handler' | 'methods'> &
+  Partial<Pick<CredentialRow, 'groups' | 'limit'>>;
 
 export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>;
 

@@ -1,14 +1,15 @@
 // Decides from which URLs the keys of a provider may be fetched: https URLs, and http URLs on loopback only. Without
 // TLS, anybody on the network path could replace the keys.
-
-const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/;
+import { isLoopback } from '../../base/store-address.ts';
+import { withoutBrackets } from '../../base/values.ts';
 
 /** @returns undefined for text that is no URL, or a URL from which no keys may be fetched */
 function parseAddress(text: unknown): URL | undefined {
   if (typeof text !== 'string' || text.length > 2048 || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   if (url.username !== '' || url.password !== '' || url.hash !== '') return undefined;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) ? url : undefined;
+  const isLocal = isLoopback(withoutBrackets(url.hostname));
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLocal) ? url : undefined;
 }
 
 /**

@@ -1,9 +1,11 @@
 // Handles /api/idp-signin and /api/register: verifies an ID token, then finds or creates rows of that person.
 import { join } from 'node:path';
-import type { CallingApplication, ControllerParams } from '../../api/controller.ts';
+import type { ControllerParams } from '../../api/controller.ts';
 import { refusal } from '../../base/errors.ts';
 import { idsOf, type Log } from '../../base/log.ts';
 import type { Fields } from '../../base/values.ts';
+import type { Credentials } from '../credentials/credentials.ts';
+import type { Owner } from '../credentials/table/row.ts';
 import type { VerifiedIdentity } from './claims.ts';
 import type { Fetch } from './fetch-json.ts';
 import { type VerifiedToken, verifyIdToken } from './id-token.ts';
@@ -13,31 +15,19 @@ import { createKeySets, KeysUnavailable } from './jwks.ts';
 import { mayRegister } from './provider-rows.ts';
 import { createProviders } from './providers.ts';
 
-export type Owner = NonNullable<CallingApplication['owner']>;
-
+/** The part of a row of the credentials table that its owner may see. */
 export interface OwnedRow {
   readonly id: string;
   readonly application: { readonly id: string; readonly name: string };
 }
 
-/**
- * The functions of the credentials table that sign-in needs. live/worker/parts.ts gets them from callers/credentials/.
- */
-export interface Accounts {
-  /** Creates a session token. `expiresAt` is Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
-  issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
+/** The functions of the credentials table (`Credentials`) that sign-in needs. */
+export interface Accounts extends Pick<Credentials, 'issueSession'> {
   /** Returns the owner's rows that are neither revoked nor expired, the oldest first. */
   findByOwner(owner: Owner): Promise<readonly OwnedRow[]>;
-  /**
-   * Creates a row. The row is saved when the promise resolves.
-   *
-   * @throws HttpError ALREADY_REGISTERED, TOO_MANY_APPLICATIONS, REGISTRATION_UNAVAILABLE
-   */
-  register(request: {
-    readonly owner: Owner;
-    readonly name: string;
-    readonly description?: string;
-  }): Promise<{ readonly row: OwnedRow; readonly token: string }>;
+  register(
+    ...request: Parameters<Credentials['register']>
+  ): Promise<{ readonly row: OwnedRow; readonly token: string }>;
 }
 
 /** An answer with a secret. request/ sends it with `Cache-Control: no-store`. */
@@ -46,19 +36,7 @@ export interface IdentityAnswer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export interface IdentityStatus {
-  readonly providers: readonly string[];
-  readonly refusedRows: number;
-  readonly keyFetches: number;
-  readonly keyFailures: number;
-}
-
-export interface Identity {
-  signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer>;
-  register(data: unknown, params: ControllerParams): Promise<IdentityAnswer>;
-  status(): IdentityStatus;
-  close(): void;
-}
+export type Identity = ReturnType<typeof createIdentity>;
 
 export interface IdentityOptions {
   readonly dataDir: string;
@@ -72,7 +50,7 @@ export interface IdentityOptions {
 }
 
 /** @throws Error of one line, when the file of the providers exists and cannot be read */
-export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: IdentityOptions): Identity {
+export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: IdentityOptions) {
   const keys = createKeySets({ log, ...fetchAndClocks });
   const path = join(dataDir, 'identity-providers.json');
   const providers = createProviders({ path, log, onChange: keys.retain });
@@ -97,9 +75,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
     const { provider, identity } = await verify(request);
     if (!mayRegister(provider, identity)) throw refusal('REGISTRATION_CLOSED');
     const owner = { issuer: identity.issuer, subject: identity.subject };
-    const { row, token } = await accounts.register(
-      description === undefined ? { owner, name } : { owner, name, description },
-    );
+    const { row, token } = await accounts.register({ owner, name, description });
     log.info('identity-registered', { ...idsOf(params), provider: provider.name, application: row.application.id });
     const application = describeApplication(row);
     return { status: 201, body: { user: describeUser(identity), application, authorization: token } };
@@ -114,7 +90,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
     }
   }
 
-  function status(): IdentityStatus {
+  function status() {
     const { fetches, failures } = keys.counters;
     const names = providers.list.map((provider) => provider.name);
     return { providers: names, refusedRows: providers.refused.length, keyFetches: fetches, keyFailures: failures };

@@ -52,20 +52,16 @@ export interface KeySetsOptions {
   readonly clock?: () => number;
 }
 
-export interface KeySets {
-  /** Returns the key that a token names; `undefined` when the provider lacks it, even after a refresh. */
-  find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
-  /** The numbers of requests to providers, and of refreshes that failed, since the start. */
-  readonly counters: { readonly fetches: number; readonly failures: number };
-  retain(providers: readonly Provider[]): void;
-}
+export type KeySets = ReturnType<typeof createKeySets>;
 
-export function createKeySets(options: KeySetsOptions): KeySets {
+export function createKeySets(options: KeySetsOptions) {
   const { log, fetch = (url, init) => globalThis.fetch(url, init), clock: now = () => performance.now() } = options;
   const sets = new Map<string, KeySet>();
+  /** The numbers of requests to providers, and of refreshes that failed, since the start. */
   const counters = { fetches: 0, failures: 0 };
   return { find, counters, retain };
 
+  /** Returns the key that a token names; undefined when the provider lacks it, even after a refresh. */
   async function find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined> {
     const set = getKeySet(provider);
     const isStale = now() >= set.freshUntil;

@@ -13,17 +13,12 @@ export interface ProvidersOptions {
   readonly onChange?: (providers: readonly Provider[]) => void;
 }
 
-export interface Providers {
-  readonly list: readonly Provider[];
-  readonly refused: readonly RefusedRow[];
-  find(iss: string): Provider | undefined;
-  close(): void;
-}
+export type Providers = ReturnType<typeof createProviders>;
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** @throws Error of one line, when the file exists and is not a list of rows */
-export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
+export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions) {
   let rows: ProviderRows = { providers: [], refused: [] };
   const firstContent = readContent([path], MAX_FILE_BYTES);
   try {
@@ -50,13 +45,13 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
   });
 
   return {
-    get list() {
+    get list(): readonly Provider[] {
       return rows.providers;
     },
-    get refused() {
+    get refused(): readonly RefusedRow[] {
       return rows.refused;
     },
-    find: (iss) => rows.providers.find(({ issuer }) => issuerSpellings(issuer).includes(iss)),
+    find: (iss: string) => rows.providers.find(({ issuer }) => issuerSpellings(issuer).includes(iss)),
     close,
   };
 

@@ -100,7 +100,8 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
 
   function giveBack(token: Token): void {
     const account = token as Account;
-    account.tokens = Math.min(account.rate.burst, account.tokens + 1);
+    // The next `refill` cuts the tokens to the burst.
+    account.tokens++;
     if (report === undefined) return;
     account.spentSinceBalance--;
     account.unreported--;

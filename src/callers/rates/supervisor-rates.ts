@@ -7,21 +7,7 @@ import type { Rate } from '../../base/rate.ts';
 import { type Bucket, createCallerMap, fullBucket, refill } from './bucket.ts';
 import type { Balance, Spending } from './rate-limiter.ts';
 
-export interface Ledger {
-  /**
-   * Subtracts the tokens that a worker reports as spent.
-   *
-   * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the tokens of
-   *   the callers that have less than half of their burst
-   */
-  spend(spendings: readonly Spending[]): Balance[];
-  /**
-   * Replaces the tokens of a caller with the number that the store returned for all machines.
-   *
-   * @param spent the tokens that this machine has spent and the store has not counted yet, which are subtracted
-   */
-  replaceTokens(callerKey: string, tokens: number, spent: number): void;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 interface Account extends Bucket {
   rate: Rate;
@@ -48,7 +34,7 @@ const MAX_DEBT = 2;
  */
 const MAX_INITIAL_BALANCES = 1000;
 
-export function createLedger({ now = () => performance.now(), machineCount = () => 1 }: LedgerOptions = {}): Ledger {
+export function createLedger({ now = () => performance.now(), machineCount = () => 1 }: LedgerOptions = {}) {
   const accounts = createCallerMap<Account>();
 
   function subtract([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
@@ -80,11 +66,22 @@ export function createLedger({ now = () => performance.now(), machineCount = () 
   }
 
   return {
-    spend(spendings) {
+    /**
+     * Subtracts the tokens that a worker reports as spent.
+     *
+     * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the tokens
+     *   of the callers that have less than half of their burst
+     */
+    spend(spendings: readonly Spending[]): Balance[] {
       const time = now();
       return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => subtract(spending, time));
     },
-    replaceTokens(callerKey, tokens, spent) {
+    /**
+     * Replaces the tokens of a caller with the number that the store returned for all machines.
+     *
+     * @param spent the tokens that this machine has spent and the store has not counted yet, which are subtracted
+     */
+    replaceTokens(callerKey: string, tokens: number, spent: number): void {
       const account = accounts.get(callerKey);
       if (account === undefined) return;
       account.tokens = tokens - spent;

@@ -29,27 +29,7 @@ export interface CertificateStatus {
   readonly lastFailure: string | undefined;
 }
 
-export interface Certificates {
-  /**
-   * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need PORT,
-   * so nothing else may listen on PORT before `start` has resolved.
-   *
-   * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
-   */
-  start(): Promise<void>;
-  /**
-   * Called when PORT is bound for the workers, before any of them loads.
-   *
-   * @param listener called whenever `state` returns something new
-   */
-  handOverPort(port: number, listener: () => void): void;
-  /** Returns the state for a worker. @throws Error before `start` has resolved */
-  state(): SecureState;
-  status(): CertificateStatus | undefined;
-  /** Repeats a failed order now, without waiting for the end of its pause. */
-  retryNow(): void;
-  close(): void;
-}
+export type Certificates = ReturnType<typeof createCertificates>;
 
 export interface CertificatesOptions {
   readonly settings: Pick<
@@ -72,7 +52,7 @@ const DAY = 86_400_000;
 /** Milliseconds for which a key encrypts new tickets. Then the key only decrypts, for as long; tickets live an hour. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
-export function createCertificates(options: CertificatesOptions): Certificates {
+export function createCertificates(options: CertificatesOptions) {
   const { settings, version, log, httpPortFd, ca, now = Date.now } = options;
   const { tlsCert, tlsKey, domains, dataDir, host } = settings;
   const usesAcme = domains.length > 0;
@@ -96,7 +76,13 @@ export function createCertificates(options: CertificatesOptions): Certificates {
       : createHttpPort({ port: settings.httpPort, host, fd: httpPortFd, httpsPort: () => httpsPort, isServed });
 
   return {
-    async start() {
+    /**
+     * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need
+     * PORT, so nothing else may listen on PORT before `start` has resolved.
+     *
+     * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
+     */
+    async start(): Promise<void> {
       const [certPath, keyPath] = usesAcme
         ? [folder.certificatePath, folder.certificatePath]
         : [tlsCert ?? '', tlsKey ?? ''];
@@ -117,24 +103,31 @@ export function createCertificates(options: CertificatesOptions): Certificates {
       checkDue();
       await firstPair;
     },
-    handOverPort(port, listener) {
+    /**
+     * Called when PORT is bound for the workers, before any of them loads.
+     *
+     * @param listener called whenever `state` returns something new
+     */
+    handOverPort(port: number, listener: () => void): void {
       httpsPort = port;
       onChange = listener;
     },
-    state() {
+    /** Returns the state for a worker. @throws Error before `start` has resolved */
+    state(): SecureState {
       const pair = livePair?.current();
       if (pair === undefined) throw new Error('there is no certificate yet');
       return { cert: pair.cert, key: pair.key, ticketKeys, challenge };
     },
-    status() {
+    status(): CertificateStatus | undefined {
       const facts = livePair?.current()?.facts;
       if (livePair === undefined || facts === undefined) return undefined;
       const { names, issuer, notAfter } = facts;
       const { reloads, reloadFailures, lastFailure = renewals?.lastFailure() } = livePair.status();
       return { names, issuer, notAfter, reloads, failures: reloadFailures + (renewals?.failures ?? 0), lastFailure };
     },
+    /** Repeats a failed order now, without waiting for the end of its pause. */
     retryNow: () => renewals?.retryNow(),
-    close() {
+    close(): void {
       for (const timer of timers) clearInterval(timer);
       livePair?.close();
       httpPort?.close();

@@ -10,13 +10,7 @@ import { listen } from '../../base/listen.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { Challenge } from './acme/client.ts';
 
-export interface HttpPort {
-  /** @throws Error of the system when the port is taken or not permitted */
-  listen(): Promise<void>;
-  /** Answers the challenge until the returned function is called. */
-  present(challenge: Challenge): () => void;
-  close(): void;
-}
+export type HttpPort = ReturnType<typeof createHttpPort>;
 
 export interface HttpPortOptions {
   readonly port: number;
@@ -39,7 +33,7 @@ const TIMEOUT_MS = 5000;
 /** A connection beyond this number destroys the oldest one: mostly that of a client that sends no request. */
 const MAX_CONNECTIONS = 1000;
 
-export function createHttpPort(options: HttpPortOptions): HttpPort {
+export function createHttpPort(options: HttpPortOptions) {
   const { port, host, fd, httpsPort, isServed, timeoutMs = TIMEOUT_MS } = options;
   const { maxConnections = maxSupervisorConnections(MAX_CONNECTIONS) } = options;
   /** Token of a challenge → its key authorization, which is the answer. */
@@ -62,15 +56,17 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   server.setTimeout(2 * timeoutMs);
 
   return {
-    async listen() {
+    /** @throws Error of the system when the port is taken or not permitted */
+    async listen(): Promise<void> {
       await listen(server, fd === undefined ? { port, host } : { fd });
       server.on('error', () => {});
     },
-    present({ token, keyAuthorization }) {
+    /** Answers the challenge until the returned function is called. */
+    present({ token, keyAuthorization }: Challenge): () => void {
       challengeAnswers.set(token, keyAuthorization);
       return () => void challengeAnswers.delete(token);
     },
-    close() {
+    close(): void {
       server.close();
       server.closeAllConnections();
     },

@@ -1,17 +1,13 @@
 // Measures how late a timer fires ten times a second. Node's own monitorEventLoopDelay costs six times as much, and a
 // reset for each report would lose a delay that lasts beyond it.
-import { createHistogram, type HistogramDelta, observe, takeDelta } from './histogram.ts';
+import { createHistogram, observe, takeDelta } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 
-export interface LoopDelay {
-  /** Returns the delays since the last call, in seconds. Without any delay yet, `longestDelay` is 0. */
-  take(): { readonly delays: HistogramDelta; readonly longestDelay: number };
-  close(): void;
-}
+export type LoopDelay = ReturnType<typeof createLoopDelay>;
 
 const MEASURE_INTERVAL = 100;
 
-export function createLoopDelay(now: () => number = () => performance.now()): LoopDelay {
+export function createLoopDelay(now: () => number = () => performance.now()) {
   const delays = createHistogram(DELAY_BOUNDS);
   let longestDelay = 0;
   let dueAt = now() + MEASURE_INTERVAL;
@@ -23,6 +19,7 @@ export function createLoopDelay(now: () => number = () => performance.now()): Lo
   }, MEASURE_INTERVAL);
   timer.unref();
   return {
+    /** Returns the delays since the last call, in seconds. Without any delay yet, `longestDelay` is 0. */
     take() {
       const taken = { delays: takeDelta(delays), longestDelay };
       longestDelay = 0;

@@ -51,40 +51,19 @@ export interface OperationDelta {
 
 export type CredentialCount = readonly [id: string, requests: number];
 
-export interface RequestCounts {
-  /**
-   * Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. The names must be
-   * those of an existing operation, or '' for a request that no operation served, but never any text of a client.
-   */
-  countsFor(page: string, operation: string, route: string): OperationCounts;
-  /**
-   * @param duration milliseconds
-   * @param isClientFault whether the status is a 500 because the request named something unknown
-   */
-  count(
-    counts: OperationCounts,
-    verb: string,
-    status: number,
-    bytes: number,
-    duration: number,
-    isClientFault?: boolean,
-  ): void;
-  /** Counts requests (default: one) by credential. @param id the id of a row, never a text of the client */
-  countCredential(id: string, requests?: number): void;
-  operations(): Iterable<OperationCounts>;
-  credentials(): Iterable<CredentialCount>;
-  takeOperations(): OperationDelta[];
-  takeCredentials(): CredentialCount[];
-  add(delta: OperationDelta): void;
-}
+export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
-export function createRequestCounts(): RequestCounts {
+export function createRequestCounts() {
   /** Keys: page, operation, route. */
   const pages = new Map<string, Map<string, Map<string, OperationCounts>>>();
   const credentials = new Map<string, number>();
   let operationCount = 0;
   let cellCount = 0;
 
+  /**
+   * Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. The names must be
+   * those of an existing operation, or '' for a request that no operation served, but never any text of a client.
+   */
   function countsFor(page: string, operation: string, route: string): OperationCounts {
     return pages.get(page)?.get(operation)?.get(route) ?? addCounts(page, operation, route);
   }
@@ -92,7 +71,7 @@ export function createRequestCounts(): RequestCounts {
   function addCounts(page: string, operation: string, route: string): OperationCounts {
     if (operationCount >= MAX_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER, OTHER);
     operationCount++;
-    const counts = { page, operation, route, bytes: 0, cells: new Map() };
+    const counts: OperationCounts = { page, operation, route, bytes: 0, cells: new Map() };
     const operationsOfPage = pages.get(page) ?? new Map();
     operationsOfPage.set(operation, (operationsOfPage.get(operation) ?? new Map()).set(route, counts));
     pages.set(page, operationsOfPage);
@@ -117,24 +96,36 @@ export function createRequestCounts(): RequestCounts {
 
   return {
     countsFor,
-    count(counts, verb, status, bytes, duration, isClientFault = false) {
+    /**
+     * @param duration milliseconds
+     * @param isClientFault whether the status is a 500 because the request named something unknown
+     */
+    count(
+      counts: OperationCounts,
+      verb: string,
+      status: number,
+      bytes: number,
+      duration: number,
+      isClientFault = false,
+    ): void {
       const cell = cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault);
       observe(durationsOf(counts, cell), duration / 1000);
       counts.bytes += bytes;
     },
-    countCredential(id, requests = 1) {
+    /** @param id the id of a row, never a text of the client */
+    countCredential(id: string, requests = 1): void {
       const key = credentials.has(id) || credentials.size < MAX_CREDENTIALS ? id : OTHER;
       credentials.set(key, (credentials.get(key) ?? 0) + requests);
     },
     operations,
-    credentials: () => credentials,
+    credentials: (): Iterable<CredentialCount> => credentials,
     takeOperations: () => Array.from(operations(), takeOperation).filter(({ cells }) => cells.length > 0),
-    takeCredentials() {
+    takeCredentials(): CredentialCount[] {
       const counts = Array.from(credentials).filter(([, requests]) => requests > 0);
       for (const [id] of counts) credentials.set(id, 0);
       return counts;
     },
-    add(delta) {
+    add(delta: OperationDelta): void {
       const counts = countsFor(delta.page, delta.operation, delta.route);
       counts.bytes += delta.bytes;
       for (const [cell, durations] of delta.cells) addDelta(durationsOf(counts, cell), durations);

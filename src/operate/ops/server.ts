@@ -21,19 +21,7 @@ import { collectFamilies } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 
-export interface OperationsServer {
-  /**
-   * Opens the port. Called before the first worker is started.
-   *
-   * @param supervisor returns the status of the supervisor, or undefined until the supervisor is created
-   * @throws the system's error when the port cannot be opened
-   */
-  open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
-  /** @param report the WorkerReport of a worker; undefined when the worker has none yet */
-  addReport(pid: number, report: unknown): void;
-  /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
-  setStopping(): void;
-}
+export type OperationsServer = ReturnType<typeof createOperationsServer>;
 
 export interface OperationsServerOptions {
   readonly port: number;
@@ -55,7 +43,7 @@ const MAX_CONNECTIONS = 100;
 const REQUEST_TIMEOUT = 5000;
 const ANSWER_TIMEOUT = 5000;
 
-export function createOperationsServer(options: OperationsServerOptions): OperationsServer {
+export function createOperationsServer(options: OperationsServerOptions) {
   const { port, host, workers, ready, log, droppedLines } = options;
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
   const watch = createServiceWatch(() => supervisor(), undefined, { ready, isPunctual: watchPunctuality() });
@@ -106,7 +94,13 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
   }
 
   return {
-    async open(supervisorStatus) {
+    /**
+     * Opens the port. Called before the first worker is started.
+     *
+     * @param supervisorStatus returns undefined until the supervisor is created
+     * @throws the system's error when the port cannot be opened
+     */
+    async open(supervisorStatus: () => SupervisorStatus | undefined): Promise<void> {
       supervisor = supervisorStatus;
       const server = createServer({
         headersTimeout: REQUEST_TIMEOUT,
@@ -126,7 +120,9 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
       server.unref();
       log.info('operations-port-opened', { host, port: (server.address() as AddressInfo).port });
     },
+    /** Called with the WorkerReport of a worker; undefined when the worker has none yet. */
     addReport: watch.addReport,
+    /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
     setStopping: watch.setStopping,
   };
 }

@@ -45,12 +45,6 @@ export interface ServiceStatus {
   readonly latestReport: WorkerReport | undefined;
 }
 
-export interface ServiceWatch {
-  status(): ServiceStatus;
-  addReport(pid: number, report: unknown): void;
-  setStopping(): void;
-}
-
 /** Maximum number of delays in `recentDelays`: the longest of each report. Sixty reports cover one minute. */
 const MAX_DELAYS = 60;
 
@@ -58,7 +52,7 @@ export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
   { ready = 'some' as Settings['ready'], isPunctual = (): boolean => true } = {},
-): ServiceWatch {
+) {
   const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; recentDelays: number[] }>();
   const totals: Totals = {
     requests: createRequestCounts(),

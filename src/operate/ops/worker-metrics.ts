@@ -28,20 +28,12 @@ export interface ReportedParts {
   readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
 }
 
-export interface WorkerMetrics {
-  /** Counts an answer. The unit of `duration` is milliseconds. */
-  readonly observer: {
-    answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number, route?: string): void;
-  };
-  /** Builds a report. Its counts cover the time since the last report. */
-  takeReport(parts: ReportedParts): WorkerReport;
-  close(): void;
-}
+export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
 /** Maximum number of quarantined (invalid) rows that a report names. The log names all of them. */
 const MAX_NAMED_ROWS = 20;
 
-export function createWorkerMetrics(): WorkerMetrics {
+export function createWorkerMetrics() {
   const requests = createRequestCounts();
   /** Created for the first report, so that the load of the controllers, when no request waits, is not measured. */
   let loopDelay: LoopDelay | undefined;
@@ -51,14 +43,16 @@ export function createWorkerMetrics(): WorkerMetrics {
 
   return {
     observer: {
-      answered(exchange, status, bytes, duration, route = '') {
+      /** Counts an answer. The unit of `duration` is milliseconds. */
+      answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number, route = ''): void {
         const counts = requests.countsFor(servingPage(exchange), exchange.operation, route);
         requests.count(counts, exchange.verb, status, bytes, duration, exchange.answer?.isClientFault);
         const { row, credentialId } = exchange.caller;
         if (row !== undefined) requests.countCredential(credentialId);
       },
     },
-    takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {
+    /** Builds a report. Its counts cover the time since the last report. */
+    takeReport({ app, credentials, identity, limiter, logWriter, tracing }: ReportedParts): WorkerReport {
       loopDelay ??= createLoopDelay();
       const credentialsStatus = credentials.status();
       const providers = identity.status();
@@ -71,22 +65,20 @@ export function createWorkerMetrics(): WorkerMetrics {
         requestsByOperation: requests.takeOperations(),
         requestsByCredential: requests.takeCredentials(),
         ...loopDelay.take(),
-        cpuSeconds: growthOf('cpu', user + system) / 1e6,
-        credentialReloads: growthOf('reloads', credentialsStatus.reloads),
-        credentialReloadFailures: growthOf('reload failures', credentialsStatus.reloadFailures),
-        identityKeyFetches: growthOf('key fetches', providers.keyFetches),
-        identityKeyFailures: growthOf('key failures', providers.keyFailures),
-        rateLimited: {
-          credential: growthOf('limited by credential', refused.credential),
-          address: growthOf('limited by address', refused.address),
-          operation: growthOf('limited by operation', refused.operation),
-        },
-        logLinesDropped: growthOf('log lines dropped', logWriter.droppedLines()),
-        spansExported: growthOf('spans exported', spans.exported),
-        spansDropped: growthOf('spans dropped', spans.dropped),
-        connectionsRefused: growthOf('connections refused', app.refusedConnections()),
-        channelDelivered: growthOf('channel deliveries', channels.delivered),
-        channelTooSlow: growthOf('channel ends', channels.tooSlow),
+        rateLimited: growthOf({ ...refused }),
+        ...growthOf({
+          cpuSeconds: (user + system) / 1e6,
+          credentialReloads: credentialsStatus.reloads,
+          credentialReloadFailures: credentialsStatus.reloadFailures,
+          identityKeyFetches: providers.keyFetches,
+          identityKeyFailures: providers.keyFailures,
+          logLinesDropped: logWriter.droppedLines(),
+          spansExported: spans.exported,
+          spansDropped: spans.dropped,
+          connectionsRefused: app.refusedConnections(),
+          channelDelivered: channels.delivered,
+          channelTooSlow: channels.tooSlow,
+        }),
         inFlight: app.inFlight(),
         rateLimitCallers: callers,
         memoryBytes: memoryBytes(),
@@ -108,12 +100,13 @@ export function createWorkerMetrics(): WorkerMetrics {
   };
 }
 
-/** @returns a function that returns how much the named count has grown since the last call with this name */
-function createGrowthCounter(): (name: string, value: number) => number {
-  const lastValues = new Map<string, number>();
-  return (name, value) => {
-    const difference = value - (lastValues.get(name) ?? 0);
-    lastValues.set(name, value);
-    return Math.max(0, difference);
+/** @returns a function that returns how much each of the counts has grown since the last call with its name */
+function createGrowthCounter(): <Name extends string>(counts: Record<Name, number>) => Record<Name, number> {
+  const lastValues: Record<string, number> = {};
+  return (counts) => {
+    const growth = { ...counts };
+    for (const name in counts) growth[name] = Math.max(0, counts[name] - (lastValues[name] ?? 0));
+    Object.assign(lastValues, counts);
+    return growth;
   };
 }

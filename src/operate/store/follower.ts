@@ -11,18 +11,6 @@ import { type Changes, type Store, StoreAway } from './store.ts';
 
 type FollowerStatus = Pick<HostState, 'awayReason' | 'needsOperator' | 'fullReads' | 'missedBells'>;
 
-export interface Follower {
-  /**
-   * Makes a look. The look begins when the running one has ended, and all calls until then share the new look.
-   *
-   * @throws StoreAway
-   */
-  look(): Promise<void>;
-  onBell(): void;
-  status(): FollowerStatus;
-  close(): void;
-}
-
 export interface FollowerOptions {
   readonly store: Store;
   readonly replica: Replica;
@@ -50,7 +38,7 @@ const MAX_RESTORED = 1000;
 /** At most this many rows of one query are announced before the file. Workers find the others in the file. */
 const MAX_ANNOUNCED = 1000;
 
-export function createFollower({ store, replica, log, onPublished, onChanged, onLook }: FollowerOptions): Follower {
+export function createFollower({ store, replica, log, onPublished, onChanged, onLook }: FollowerOptions) {
   let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
   let bellCount = 0;
   let hasRung = false;
@@ -69,6 +57,11 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
 
   schedule(0);
 
+  /**
+   * Makes a look. The look begins when the running one has ended, and all calls until then share the new look.
+   *
+   * @throws StoreAway
+   */
   function look(): Promise<void> {
     nextLook ??= lastLook
       .catch(() => {})
@@ -236,7 +229,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
 
   return {
     look,
-    onBell() {
+    onBell(): void {
       bellCount++;
       hasRung = true;
       endPause();
@@ -244,7 +237,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
       lookWithoutError();
     },
     status: () => status,
-    close() {
+    close(): void {
       isClosed = true;
       clearTimeout(timer);
     },

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
+import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import type { Cell } from '../../live/tasks/lease.ts';
 import { createCalls } from './calls.ts';
 import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
-import type { Spending } from './store.ts';
 
 export interface StoreStatus {
   readonly state: HostState;
@@ -18,21 +18,7 @@ export interface StoreStatus {
   readonly isTooOld: boolean;
 }
 
-export interface SharedStore {
-  /**
-   * Starts the store-host, and resolves when workers have a table to read.
-   *
-   * @throws Error with a message of one line, when there will be no table until an operator changes something
-   */
-  start(): Promise<void>;
-  status(): StoreStatus;
-  /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
-  spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
-  machineCount(): number;
-  /** Returns the place of the tasks' state, by the name of the service. */
-  taskCell(service: string): Cell;
-  close(): void;
-}
+export type SharedStore = ReturnType<typeof createSharedStore>;
 
 export interface SharedStoreOptions {
   readonly scriptPath: string;
@@ -70,7 +56,7 @@ const INITIAL_STATE: HostState = {
   ...{ machines: 1, tableBytes: 0, tableLimit: MAX_BYTES, secondsAhead: 0, fullReads: 0, missedBells: 0 },
 };
 
-export function createSharedStore(options: SharedStoreOptions): SharedStore {
+export function createSharedStore(options: SharedStoreOptions) {
   const { scriptPath, scriptArguments, maxAge, log, writeLine } = options;
   let host: ChildProcess | undefined;
   let state = INITIAL_STATE;
@@ -219,7 +205,12 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   }
 
   return {
-    start() {
+    /**
+     * Starts the store-host, and resolves when workers have a table to read.
+     *
+     * @throws Error with a message of one line, when there will be no table until an operator changes something
+     */
+    start(): Promise<void> {
       cluster.on('message', onMessage);
       ageTimer = setInterval(updateTooOld, 1000).unref();
       return new Promise((resolve, reject) => {
@@ -227,7 +218,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         startHost();
       });
     },
-    status() {
+    status(): StoreStatus {
       const age = tableAge();
       return {
         state: { ...state, awayReason: findAwayReason() },
@@ -235,12 +226,14 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         isTooOld,
       };
     },
-    async spend(spendings) {
+    /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
+    async spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined> {
       if (findAwayReason() !== null) return undefined;
       return (await calls.call({ kind: 'spend', spendings }, SPEND_TIMEOUT_MS)).tokens;
     },
     machineCount: () => state.machines,
-    taskCell(service) {
+    /** Returns the place of the tasks' state, by the name of the service. */
+    taskCell(service: string): Cell {
       const call = async (change: object = {}): Promise<Answer> => {
         const answer = await calls.call({ kind: 'tasks', service, ...change }, TASKS_TIMEOUT_MS);
         if (answer.error !== undefined) throw new Error(`STORE: ${answer.error}`);
@@ -251,7 +244,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         write: async (version, text) => (await call({ version, text })).isWritten === true,
       };
     },
-    close() {
+    close(): void {
       clearInterval(ageTimer);
       clearTimeout(restartTimer);
       // The store-host ends when its channel is closed. It is not started again, because it is no longer `host`.

@@ -2,7 +2,7 @@
 // supervisor. Messages of workers have the form of live/worker/messages.ts, with the kind `store`.
 import type { ChangedRows } from '../../callers/credentials/table/early-rows.ts';
 import type { Owner } from '../../callers/credentials/table/row.ts';
-import type { Spending } from './store.ts';
+import type { Spending } from '../../callers/rates/rate-limiter.ts';
 
 export type Request =
   /** Makes the replica, which is this machine's copy of the credentials table, equal to the store. */

@@ -28,38 +28,7 @@ import { RowTexts } from './row-texts.ts';
 import { ROW_ROOM } from './schema.ts';
 import type { Changes, Snapshot } from './store.ts';
 
-export interface Replica {
-  version(): string | undefined;
-  /** Whether workers have a table: a copy of the store, or a table from the time before this machine used the store. */
-  hasTable(): boolean;
-  /** The JSON of each row by its name. */
-  rows(): ReadonlyMap<string, string>;
-  /**
-   * Replaces all rows by the rows of the store.
-   *
-   * @param isSuccessor whether the snapshot has every change that this machine has seen
-   * @throws Error when the file has rows of its own that the store lacks
-   */
-  replaceAll(snapshot: Snapshot, isSuccessor: boolean): void;
-  apply(changes: Changes): void;
-  /** The names of rows that lack a revocation or a rotation that this machine has seen. */
-  lostChanges(): readonly string[];
-  /** Returns a row of the store with the changes that it lacks. Returns the same text when it lacks none. */
-  restore(name: string, row: string): string;
-  /** The bytes of the table, with room for the revocation of each row. */
-  bytes(): number;
-  /**
-   * Writes the file if the rows or the revocations by `revoke --here` have changed since the last call.
-   *
-   * @returns whether the file was written
-   * @throws the error of a system call
-   */
-  publish(): boolean;
-  /** Records that the rows equal those of the store at this moment. */
-  markComplete(): void;
-  /** Milliseconds since the last `markComplete`, in this process or an earlier one; null if there was none. */
-  age(): number | null;
-}
+export type Replica = ReturnType<typeof openReplica>;
 
 /** Milliseconds between two touches of the file `.store-proof`, whose time says when the rows were last complete. */
 const PROOF_INTERVAL = 10_000;
@@ -71,7 +40,7 @@ const COPY_START = '{"store":';
 const MAX_NAMES = 20;
 
 /** @throws Error with a message of one line, when the file exists and is not a table */
-export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Replica {
+export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
   const path = tablePath(dataDir);
   const proofPath = proofPathOf(dataDir);
   const fileTable = readFileOrSetAside(dataDir, log);
@@ -149,6 +118,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
     if (names.rotated.length > 0) log.warn('store-rotations-lost', { ...fieldsOf(names.rotated), effect });
   }
 
+  /** Returns a row of the store with the changes that it lacks. Returns the same text when it lacks none. */
   function restore(name: string, row: string): string {
     const seen = lost.get(name);
     return seen === undefined ? row : withLostChanges(row, seen, ended.get(name));
@@ -182,9 +152,17 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
 
   return {
     version: () => version,
+    /** Whether workers have a table: a copy of the store, or one from the time before this machine used the store. */
     hasTable: () => version !== undefined || hasFile,
-    rows: () => rows,
-    replaceAll({ version: next, entries }, isSuccessor) {
+    /** The JSON of each row by its name. */
+    rows: (): ReadonlyMap<string, string> => rows,
+    /**
+     * Replaces all rows by the rows of the store.
+     *
+     * @param isSuccessor whether the snapshot has every change that this machine has seen
+     * @throws Error when the file has rows of its own that the store lacks
+     */
+    replaceAll({ version: next, entries }: Snapshot, isSuccessor: boolean): void {
       // Without a version, the rows are from the time before this machine used the store.
       const missingCount = version === undefined ? [...rows.keys()].filter((name) => !entries.has(name)).length : 0;
       if (missingCount > 0)
@@ -201,7 +179,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       version = next;
       isDirty = true;
     },
-    apply({ changes, version: next }) {
+    apply({ changes, version: next }: Changes): void {
       isDirty ||= changes.length > 0;
       for (const [name, row] of changes) {
         noteEndedHashes(ended, name, rows.get(name), row);
@@ -209,10 +187,18 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       }
       version = next;
     },
+    /** The names of rows that lack a revocation or a rotation that this machine has seen. */
     lostChanges: () => [...lost.keys()],
     restore,
+    /** The bytes of the table, with room for the revocation of each row. */
     bytes: () => bytes,
-    publish() {
+    /**
+     * Writes the file if the rows or the revocations by `revoke --here` have changed since the last call.
+     *
+     * @returns whether the file was written
+     * @throws the error of a system call
+     */
+    publish(): boolean {
       const listStats = statSync(revokedHerePath(dataDir), { bigint: true, throwIfNoEntry: false });
       // Two writes can have the same time, but each makes a new file.
       const listState = listStats && `${listStats.ino} ${listStats.ctimeNs} ${listStats.size}`;
@@ -236,12 +222,14 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES): Re
       isDirty = false;
       return true;
     },
-    markComplete() {
+    /** Records that the rows equal those of the store at this moment. */
+    markComplete(): void {
       completeAt = performance.now();
       if (completeAt - touchedAt < PROOF_INTERVAL) return;
       touchedAt = completeAt;
       touchFile(proofPath);
     },
+    /** Milliseconds since the last `markComplete`, in this process or an earlier one; null if there was none. */
     age: () => (completeAt === undefined ? null : performance.now() - completeAt),
   };
 }

@@ -2,16 +2,7 @@
 // sealed value cannot be opened under another name. There is no default key.
 import { crypto } from '../../base/builtins.ts';
 
-export interface Seal {
-  seal(name: string, text: string): string;
-  /**
-   * Opens (decrypts) a value.
-   *
-   * @returns the text, and whether the value was sealed with the first key, which seals new values
-   * @throws Error with a message of one line, when no key opens the value
-   */
-  open(name: string, sealed: string): { readonly text: string; readonly isCurrent: boolean };
-}
+export type Seal = ReturnType<typeof createSeal>;
 
 /** The beginning of each sealed value, which has the form `v1.<nonce, tag and encrypted text in base64url>`. */
 const FORM = 'v1';
@@ -21,7 +12,7 @@ const TAG_LENGTH = 16;
 const OPTIONS = { authTagLength: TAG_LENGTH };
 
 /** @param keys the keys in STORE_KEY: the first one seals values, and every key is tried to open a value */
-export function createSeal(keys: readonly string[]): Seal {
+export function createSeal(keys: readonly string[]) {
   const { createCipheriv, createDecipheriv, hkdfSync, randomBytes } = crypto();
   const derive = (key: string, name: string) =>
     Buffer.from(hkdfSync('sha256', key, '', `gatefold store ${FORM} ${name}`, 32));
@@ -38,14 +29,20 @@ export function createSeal(keys: readonly string[]): Seal {
   }
 
   return {
-    seal(name, text) {
+    seal(name: string, text: string): string {
       const nonce = randomBytes(NONCE_LENGTH);
       const cipher = createCipheriv('aes-256-gcm', derive(keys[0] as string, name), nonce, OPTIONS);
       cipher.setAAD(Buffer.from(name));
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
       return `${FORM}.${Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')}`;
     },
-    open(name, sealed) {
+    /**
+     * Opens (decrypts) a value.
+     *
+     * @returns the text, and whether the value was sealed with the first key, which seals new values
+     * @throws Error with a message of one line, when no key opens the value
+     */
+    open(name: string, sealed: string) {
       const [form, body = ''] = sealed.split('.');
       const bytes = Buffer.from(body, 'base64url');
       if (form !== FORM || bytes.length < NONCE_LENGTH + TAG_LENGTH)

@@ -1,4 +1,5 @@
 // The interface of the store: named entries. A reader holds all entries in memory and calls `since` for changes.
+import type { Spending } from '../../callers/rates/rate-limiter.ts';
 
 /**
  * A part of the store. `keys` has the rows of the credentials table, `secrets` has encrypted values (seal.ts), and
@@ -66,9 +67,6 @@ export interface Store {
   spend(spendings: readonly Spending[]): Promise<number[]>;
   close(): Promise<void>;
 }
-
-/** A caller, the tokens that it has spent, and its rate: `count` requests in `seconds`, at most `burst` at once. */
-export type Spending = readonly [caller: string, spent: number, count: number, seconds: number, burst: number];
 
 interface StoreAwayOptions {
   readonly needsOperator?: boolean;

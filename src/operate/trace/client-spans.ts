@@ -5,7 +5,7 @@
 // works outside of incoming requests, so its own requests get neither headers nor spans.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { booleanAttribute, intAttribute, textAttribute } from './otlp.ts';
+import type { Attributes } from './otlp.ts';
 import { visibleTarget } from './query.ts';
 import { KNOWN_METHODS, type Span, type Tracer } from './span.ts';
 
@@ -43,7 +43,7 @@ interface Outcome {
 export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOptions): () => void {
   const { storage } = tracer;
   /** The spans of the requests that have no answer yet, with the attributes that were known when the request began. */
-  const spans = new WeakMap<object, { readonly span: Span; readonly attributes: string[] }>();
+  const spans = new WeakMap<object, { readonly span: Span; readonly attributes: Attributes }>();
   /** The requests that have begun. From 22.12 on, Node publishes the beginning of a request of node:http twice. */
   const begunRequests = new WeakSet<object>();
 
@@ -60,12 +60,12 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
     begunRequests.add(request);
     // Without a span of its own, the request continues the trace by the ids of its parent.
     const span = parent.isSampled ? parent.child() : parent;
-    const attributes: string[] = [];
-    if (!hasTraceparent && allowsHost(host)) {
+    const continuesTrace = !hasTraceparent && allowsHost(host);
+    if (continuesTrace) {
       setHeader?.('traceparent', span.traceparent);
       if (span.tracestate !== '') setHeader?.('tracestate', span.tracestate);
-      if (setHeader === undefined) attributes.push(booleanAttribute('gatefold.traceparent_sent', false));
     }
+    const attributes = continuesTrace && setHeader === undefined ? { 'gatefold.traceparent_sent': false } : {};
     if (span !== parent) spans.set(request, { span, attributes });
   }
 
@@ -75,25 +75,23 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
    */
   function end(request: UndiciRequest | ClientRequest, origin: URL, { status, version, error }: Outcome): void {
     const { span, attributes } = spans.get(request) ?? {};
-    if (span === undefined || attributes === undefined) return;
+    if (span === undefined) return;
     spans.delete(request);
     const { method } = request;
     const isKnownMethod = KNOWN_METHODS.has(method);
-    attributes.push(
-      textAttribute('http.request.method', isKnownMethod ? method : '_OTHER'),
-      textAttribute('server.address', origin.hostname),
-      intAttribute('server.port', Number(origin.port) || (origin.protocol === 'https:' ? 443 : 80)),
-      textAttribute('url.full', origin.origin + visibleTarget(request.path, capturesQuery)),
-    );
-    if (!isKnownMethod) attributes.push(textAttribute('http.request.method_original', method));
-    if (version !== undefined) attributes.push(textAttribute('network.protocol.version', version));
-    if (status === undefined) attributes.push(span.fail(error));
-    else {
-      attributes.push(intAttribute('http.response.status_code', status));
-      // For the span of a client, the conventions count each status from 400 on as an error.
-      if (status >= 400) attributes.push(span.fail({ code: String(status) }));
-    }
-    span.end(isKnownMethod ? method : 'HTTP', 'client', attributes);
+    // For the span of a client, the conventions count each status from 400 on as an error.
+    const hasFailed = status === undefined || status >= 400;
+    span.end(isKnownMethod ? method : 'HTTP', 'client', {
+      ...attributes,
+      'http.request.method': isKnownMethod ? method : '_OTHER',
+      'http.request.method_original': isKnownMethod ? undefined : method,
+      'server.address': origin.hostname,
+      'server.port': Number(origin.port) || (origin.protocol === 'https:' ? 443 : 80),
+      'url.full': origin.origin + visibleTarget(request.path, capturesQuery),
+      'network.protocol.version': version,
+      'http.response.status_code': status,
+      ...(hasFailed && span.fail(status === undefined ? error : { code: String(status) })),
+    });
   }
 
   const listeners: Readonly<Record<string, (message: never) => void>> = {

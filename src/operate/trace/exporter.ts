@@ -25,15 +25,6 @@ export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout'
   readonly random?: () => number;
 }
 
-export interface Exporter {
-  /** Adds a span to the queue. Drops the span when the queue has too many spans or too many characters. */
-  add(span: EndedSpan): void;
-  /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
-  status(): { readonly exported: number; readonly dropped: number };
-  /** Sends the spans that still wait, for at most `timeLimit` milliseconds. Never rejects. */
-  close(timeLimit: number): Promise<void>;
-}
-
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
 /**
  * Maximum milliseconds of the pause before the first retry of a batch. The maximum of each further pause is twice as
@@ -42,7 +33,7 @@ const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
 
-export function createExporter(options: ExporterOptions): Exporter {
+export function createExporter(options: ExporterOptions) {
   const { send, envelope, delay, timeout, log, queueSize = 2048, batchSize = 512, random = Math.random } = options;
   const [head, tail] = envelope;
   let queue: EndedSpan[] = [];
@@ -62,6 +53,7 @@ export function createExporter(options: ExporterOptions): Exporter {
   // instead, so that they do not keep the context of the request in memory.
   const outsideRequest = new AsyncResource('GATEFOLD_EXPORTER');
 
+  /** Adds a span to the queue. Drops the span when the queue has too many spans or too many characters. */
   function add(span: EndedSpan): void {
     if (queue.length >= queueSize || queuedCharacters + span.size > MAX_QUEUED_CHARACTERS) {
       dropped++;
@@ -99,7 +91,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     for (const span of batch) queuedCharacters -= span.size;
     if (batch.length === 0) return;
     spansInFlight = batch.length;
-    // All spans of a batch become text together, because the code then stays in the caches of the processor.
+    // Spans become text just before they are sent. Texts that wait would be many small objects for V8 to keep.
     const body = Buffer.from(`${head}${batch.map((span) => span.encode()).join(',')}${tail}`);
     updateClockOffset();
     const batchDeadline = performance.now() + timeout;
@@ -141,6 +133,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     isFailing = true;
   }
 
+  /** Sends the spans that still wait, for at most `timeLimit` milliseconds. Never rejects. */
   async function close(timeLimit: number): Promise<void> {
     closeDeadline = performance.now() + timeLimit;
     pause.abort();
@@ -155,7 +148,9 @@ export function createExporter(options: ExporterOptions): Exporter {
     if (dropped > droppedBefore) log.warn('trace-spans-lost', { spans_dropped: dropped - droppedBefore });
   }
 
-  return { add, status: () => ({ exported, dropped }), close };
+  /** The spans that the collector has accepted, and those that were lost, since the start. */
+  const status = () => ({ exported, dropped });
+  return { add, status, close };
 }
 
 const OUT_OF_TIME = { kind: 'lost', reason: 'no time was left' } as const;

@@ -1,15 +1,18 @@
 // Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined from
-// parts, because an object for each span and `JSON.stringify` would alone exceed the goal for the cost of tracing.
+// parts, because an object for each attribute and `JSON.stringify` would double the cost of tracing.
 
 import type { SpanAttribute } from '../../api/controller/trace.ts';
-import { quote, quoteName } from '../../base/json-text.ts';
+import { quote } from '../../base/json-text.ts';
 import { textOf } from '../../base/log.ts';
 import type { Span } from './span.ts';
 
 const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
 export type Kind = keyof typeof KINDS;
 
-/** The names of spans, and the names and texts of attributes except `url.path`, are cut to this many characters. */
+/** Null and undefined stand for no attribute. A controller without types can pass any value. */
+export type Attributes = Readonly<Record<string, SpanAttribute | null | undefined>>;
+
+/** The names of spans, and the names and texts of attributes, are cut to this many characters. */
 const MAX_TEXT_LENGTH = 4096;
 const MAX_ITEMS = 100;
 /** Only this many of the given attributes are sent. The specification has the same limit for a span. */
@@ -17,58 +20,56 @@ const MAX_ATTRIBUTES = 128;
 /** The times of spans are corrected when they differ from the clock of the machine by more milliseconds than this. */
 const MAX_DRIFT = 50;
 
-/** @param name a constant. `quoteName` keeps every name in memory, so a name from a request is not allowed. */
-export function textAttribute(name: string, value: string): string {
-  return `{"key":${quoteName(name)},"value":{"stringValue":${quote(toValidText(value))}}}`;
+/** Copies the attributes of a controller. A value that is not a boolean, a number or a list of them becomes a text. */
+export function copyAttributes(attributes: Attributes = {}): Attributes {
+  const entries = Object.entries(attributes).filter(([, value]) => value !== undefined && value !== null);
+  const copies = entries.slice(0, MAX_ATTRIBUTES).map(([name, value]) => {
+    return [name, Array.isArray(value) ? value.slice(0, MAX_ITEMS).map(toPrimitive) : toPrimitive(value)] as const;
+  });
+  return Object.fromEntries(copies);
 }
 
-/** Encodes a whole number as text, because protobuf's whole numbers have 64 bits. @param name a constant, as above */
-export function intAttribute(name: string, value: number): string {
-  return `{"key":${quoteName(name)},"value":{"intValue":"${value}"}}`;
+function toPrimitive(value: unknown): string | number | boolean {
+  return typeof value === 'number' || typeof value === 'boolean' ? value : textOf(value);
 }
 
-export function booleanAttribute(name: string, value: boolean): string {
-  return `{"key":${quoteName(name)},"value":{"boolValue":${value}}}`;
+/** Returns about how many characters the JSON of the attributes has. */
+export function sizeOf(attributes: Attributes): number {
+  let size = 0;
+  for (const name in attributes) size += name.length + 40 + String(attributes[name] ?? '').length;
+  return size;
 }
 
-/** @param name any text, also from a request or a controller, because it is not kept in memory */
-export function listAttribute(name: string, values: readonly unknown[]): string {
-  const items = values.slice(0, MAX_ITEMS).map(encodeValue).join(',');
-  return `{"key":${quote(toValidText(name))},"value":{"arrayValue":{"values":[${items}]}}}`;
+export function encodeAttributes(attributes: Attributes): string {
+  let text = '';
+  for (const name in attributes) {
+    const value = attributes[name];
+    if (value === undefined || value === null) continue;
+    text += `${text === '' ? '' : ','}{"key":${encodeText(name)},"value":${encodeValue(value)}}`;
+  }
+  return text;
 }
 
-/**
- * Encodes the attributes that a controller or a variable sets, without those that are null or undefined. A value that
- * is not a boolean, a number or a list is sent as text.
- */
-export function attributesOf(attributes: Readonly<Record<string, SpanAttribute>> | undefined): string[] {
-  if (attributes === undefined) return [];
-  return Object.entries(attributes)
-    .filter(([, value]) => value !== undefined && value !== null)
-    .slice(0, MAX_ATTRIBUTES)
-    .map(([name, value]) =>
-      Array.isArray(value)
-        ? listAttribute(name, value)
-        : `{"key":${quote(toValidText(name))},"value":${encodeValue(value)}}`,
-    );
-}
-
-function encodeValue(value: unknown): string {
+function encodeValue(value: SpanAttribute): string {
+  if (typeof value === 'string') return `{"stringValue":${encodeText(value)}}`;
   if (typeof value === 'boolean') return `{"boolValue":${value}}`;
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return `{"intValue":"${value}"}`;
-  if (typeof value === 'number') return `{"doubleValue":${Number.isFinite(value) ? value : `"${value}"`}}`;
-  return `{"stringValue":${quote(toValidText(textOf(value)))}}`;
+  if (typeof value === 'object') return `{"arrayValue":{"values":[${value.map(encodeValue)}]}}`;
+  // Whole numbers of protobuf have 64 bits, so they are texts in JSON.
+  if (Number.isSafeInteger(value)) return `{"intValue":"${value}"}`;
+  return `{"doubleValue":${Number.isFinite(value) ? value : `"${value}"`}}`;
 }
 
+const NOT_ASCII = /[^\0-\x7f]/;
 /** With the flag `u`, a pair of surrogates is one character, so only lone surrogates match. */
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 /**
- * Cuts a text to MAX_TEXT_LENGTH, and replaces lone surrogates (halves of a character). Protobuf allows only
+ * Quotes a text, cut to MAX_TEXT_LENGTH, without lone surrogates (halves of a character). Protobuf allows only
  * well-formed texts, so a collector can refuse the whole body because of a lone surrogate.
  */
-export function toValidText(text: string): string {
-  return text.slice(0, MAX_TEXT_LENGTH).replace(LONE_SURROGATE, '\ufffd');
+function encodeText(text: string): string {
+  const cut = text.slice(0, MAX_TEXT_LENGTH);
+  return quote(NOT_ASCII.test(cut) ? cut.replace(LONE_SURROGATE, '\ufffd') : cut);
 }
 
 /** The Unix time in milliseconds at which `performance.now()` is 0. */
@@ -80,59 +81,37 @@ export function updateClockOffset(): void {
   if (Math.abs(current - clockOffset) > MAX_DRIFT) clockOffset = current;
 }
 
-/** The last six digits of a time in nanoseconds, by the microsecond of its millisecond (0 to 999): `042000` for 42. */
-const MICROSECOND_DIGITS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
-let cachedMillisecond = 0;
-let cachedText = '';
-
 /**
- * Formats a time. The text of the last millisecond is cached, because most times have the same millisecond as the time
- * before, and it is expensive to make the text of so large a number.
- *
  * @param moment a time of `performance.now()`
- * @returns nanoseconds of Unix time, exact to a microsecond
+ * @returns nanoseconds of Unix time, exact to a microsecond. A number of nanoseconds would not be exact
  */
 export function formatNanoseconds(moment: number): string {
-  const time = clockOffset + moment;
-  const millisecond = Math.floor(time);
-  if (millisecond !== cachedMillisecond) {
-    cachedMillisecond = millisecond;
-    cachedText = String(millisecond);
-  }
-  return cachedText + MICROSECOND_DIGITS[Math.floor((time - millisecond) * 1000)];
+  return `${Math.floor((clockOffset + moment) * 1000)}000`;
 }
 
-const ERROR_STATUS = ',"status":{"code":2}';
 /** The bit of `flags` that says that the bit `IS_REMOTE` is meaningful (OTLP, `SpanFlags`). */
 const HAS_IS_REMOTE = 0x100;
 /** The bit of `flags` that says that the parent is in another process. */
 const IS_REMOTE = 0x200;
 
-/** Writes a span. The text is joined from few pieces, because each piece costs time. */
 export function encodeSpan(span: Span): string {
-  const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, hasFailed } = span;
+  const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, kind } = span;
   const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`;
   const state = tracestate === '' ? '' : `,"traceState":${quote(tracestate)}`;
   const bits = flags + HAS_IS_REMOTE + (isRemoteParent ? IS_REMOTE : 0);
-  return `{"traceId":"${traceId}","spanId":"${spanId}"${parent}${state},"flags":${bits},"startTimeUnixNano":"${formatNanoseconds(startedAt)}","endTimeUnixNano":"${formatNanoseconds(endedAt)}"${hasFailed ? ERROR_STATUS : ''}${span.beginning}${span.path === undefined ? '' : quote(span.path)}${span.rest}]}`;
-}
-
-/**
- * Returns the name and the kind as JSON that ends where the first attribute begins. A controller without types can pass
- * any value as the kind.
- */
-export function encodeNameAndKind(name: string, kind: Kind): string {
+  const [start, end] = [formatNanoseconds(startedAt), formatNanoseconds(endedAt)];
+  const status = span.hasFailed ? ',"status":{"code":2}' : '';
+  // A controller without types can pass any value as the kind.
   const kindNumber = Object.hasOwn(KINDS, kind) ? KINDS[kind] : KINDS.internal;
-  return `,"name":${quote(toValidText(name))},"kind":${kindNumber},"attributes":[`;
+  return `{"traceId":"${traceId}","spanId":"${spanId}"${parent}${state},"flags":${bits},"startTimeUnixNano":"${start}","endTimeUnixNano":"${end}"${status},"name":${encodeText(span.name)},"kind":${kindNumber},"attributes":[${encodeAttributes(span.attributes)}]}`;
 }
 
-export function createEnvelope(
-  resource: ReadonlyMap<string, string | number>,
-  gatefoldVersion: string,
-): [string, string] {
-  const attributes = attributesOf(Object.fromEntries(resource)).join(',');
+/** Returns the texts before and after the spans in the body of a request. */
+export function createEnvelope(resource: ReadonlyMap<string, string | number>, version: string): [string, string] {
+  const attributes = encodeAttributes(Object.fromEntries(resource));
+  const scope = JSON.stringify({ name: 'gatefold', version });
   return [
-    `{"resourceSpans":[{"resource":{"attributes":[${attributes}]},"scopeSpans":[{"scope":{"name":"gatefold","version":${quote(gatefoldVersion)}},"spans":[`,
+    `{"resourceSpans":[{"resource":{"attributes":[${attributes}]},"scopeSpans":[{"scope":${scope},"spans":[`,
     `],"schemaUrl":"${SCHEMA_URL}"}]}]}`,
   ];
 }

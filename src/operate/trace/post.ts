@@ -2,6 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { http, https, zlib } from '../../base/builtins.ts';
+import { parseRetryAfter } from '../../base/time.ts';
+import { isObject, parseObject } from '../../base/values.ts';
 import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
@@ -83,34 +85,16 @@ function interpret({ statusCode: status = 0, headers }: IncomingMessage, text: s
   if (status < 300) return readSuccess(text);
   const reason = `the collector answered ${status}`;
   if (!RETRYABLE.has(status)) return { kind: 'lost', reason };
-  return { kind: 'retryable', reason, retryAfter: readRetryAfter(headers['retry-after']) };
+  return { kind: 'retryable', reason, retryAfter: parseRetryAfter(headers['retry-after']) ?? 0 };
 }
 
 /** Reads the answer to a batch that the collector has taken. If it has rejected spans, `partialSuccess` counts them. */
 function readSuccess(text: string): Outcome {
-  const { rejectedSpans, errorMessage } = parsePartialSuccess(text);
+  // The body can be anything. The status alone shows that the collector has the spans.
+  const partialSuccess = parseObject(text)?.partialSuccess;
+  const { rejectedSpans, errorMessage } = isObject(partialSuccess) ? partialSuccess : {};
   const count = Number(rejectedSpans);
   const rejected = Number.isSafeInteger(count) && count > 0 ? count : 0;
   const collectorReason = typeof errorMessage === 'string' ? errorMessage.slice(0, 200) : '';
   return { kind: 'sent', rejected, reason: collectorReason || 'the collector rejected spans' };
-}
-
-function parsePartialSuccess(text: string): { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown } {
-  try {
-    return JSON.parse(text)?.partialSuccess ?? {};
-  } catch {
-    // The body of an answer can be anything. The status alone shows that the collector has the spans.
-    return {};
-  }
-}
-
-/**
- * Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3).
- *
- * @returns milliseconds from now; 0 when the header is absent or in another form
- */
-function readRetryAfter(header = ''): number {
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? 0 : Math.max(0, date - Date.now());
 }

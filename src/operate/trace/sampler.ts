@@ -1,30 +1,26 @@
 // The samplers that the variable OTEL_TRACES_SAMPLER can name. A sampler decides whether a trace is recorded.
 import { SAMPLED, type TraceContext } from '../../base/traceparent.ts';
 
-/**
- * @param randomness the number from 0 to less than 1 that the last digits of the trace id stand for. All services of a
- *   trace decide by this number, so they decide alike
- * @param parent the span of the caller; undefined when the request begins a trace
- * @returns whether the trace is recorded
- */
-export type Sampler = (randomness: number, parent: TraceContext | undefined) => boolean;
+/** @param parent the span of the caller; undefined when the request begins a trace */
+export type Sampler = (traceId: string, parent: TraceContext | undefined) => boolean;
 
 export const DEFAULT_SAMPLER = 'parentbased_always_on';
 
-/** Decides about a trace without asking the caller's span. */
-type RootSampler = (randomness: number) => boolean;
+const always = () => true;
+const never = () => false;
 
-const always: RootSampler = () => true;
-const never: RootSampler = () => false;
+/** The last 13 hexadecimal digits of a trace id are random, and have this many values. */
+const RANDOM_DIGITS = 13;
+const RANGE = 2 ** 52;
 
-const sampleRatio =
-  (ratio: number): RootSampler =>
-  (randomness) =>
-    randomness >= 1 - ratio;
+/** All services of a trace decide by the same digits of its id, so they decide alike. */
+function sampleRatio(ratio: number): Sampler {
+  return (traceId) => Number.parseInt(traceId.slice(-RANDOM_DIGITS), 16) / RANGE >= 1 - ratio;
+}
 
 /** Repeats the decision of the caller's span. If the request begins a trace, the root sampler decides. */
-function followParent(decideRoot: RootSampler): Sampler {
-  return (randomness, parent) => (parent === undefined ? decideRoot(randomness) : (parent.flags & SAMPLED) !== 0);
+function followParent(decideRoot: Sampler): Sampler {
+  return (traceId, parent) => (parent === undefined ? decideRoot(traceId, parent) : (parent.flags & SAMPLED) !== 0);
 }
 
 type CreateSampler = (ratio: number) => Sampler;

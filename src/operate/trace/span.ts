@@ -5,8 +5,8 @@ import type { SpanOptions, Trace } from '../../api/controller/trace.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../../base/traceparent.ts';
 import { isThenable } from '../../base/values.ts';
 import type { EndedSpan } from './exporter.ts';
-import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
-import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, textAttribute } from './otlp.ts';
+import { newSpanId, newTraceId } from './ids.ts';
+import { type Attributes, copyAttributes, encodeSpan, type Kind, sizeOf } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
 export interface Tracer {
@@ -22,61 +22,40 @@ export const KNOWN_METHODS: ReadonlySet<string> = new Set(
 /** Matches a code or a class name of an error. No other text of an error is sent, because it may contain data. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
-/** About how many characters the JSON of a span has besides `beginning`, `path` and `rest`. */
+/** About how many characters the JSON of a span has besides its name and its attributes. */
 const FIXED_SIZE = 250;
 
 export class Span implements Trace, EndedSpan {
+  readonly tracer: Tracer;
+  readonly traceId: string;
+  readonly spanId = newSpanId();
   readonly parentSpanId: string | undefined;
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
-  /** A time of `performance.now()`, like `endedAt`; 0 for a span that is not sampled. */
+  /** A time of `performance.now()`; 0 for a span that is not sampled. */
   readonly startedAt: number;
   endedAt = 0;
   hasFailed = false;
-  /** JSON: the name, the kind, and the first attributes. For requests, many spans share this text. */
-  beginning = '';
-  /**
-   * The path of the URL. `beginning` then stops just before the value of `url.path`, and `encodeSpan` puts the path
-   * there. Undefined for a span without this attribute.
-   */
-  path: string | undefined;
-  /** JSON: the other attributes. If there is a path, the text begins with the end of its attribute: `}}`. */
-  rest = '';
-  readonly tracer: Tracer;
-  /**
-   * The trace id, or the number from which the id is made when it is first read. Many ids of spans that are not sampled
-   * are never read.
-   */
-  #traceId: string | number;
-  #spanId = '';
+  name = '';
+  kind: Kind = 'internal';
+  attributes: Attributes = {};
 
-  /** @param traceId the id, or a number from 0 to less than 1 from which a new id is made (ids.ts) */
   constructor(
     tracer: Tracer,
-    traceId: string | number,
+    traceId: string,
     parentSpanId: string | undefined,
     isRemoteParent: boolean,
     flags: number,
     tracestate: string,
   ) {
     this.tracer = tracer;
-    this.#traceId = traceId;
+    this.traceId = traceId;
     this.parentSpanId = parentSpanId;
     this.isRemoteParent = isRemoteParent;
     this.flags = flags;
     this.tracestate = tracestate;
     this.startedAt = this.isSampled ? performance.now() : 0;
-  }
-
-  get traceId(): string {
-    if (typeof this.#traceId === 'number') this.#traceId = newTraceId(this.#traceId);
-    return this.#traceId;
-  }
-
-  get spanId(): string {
-    if (this.#spanId === '') this.#spanId = newSpanId();
-    return this.#spanId;
   }
 
   get isSampled(): boolean {
@@ -94,12 +73,9 @@ export class Span implements Trace, EndedSpan {
   span<T>(name: string, work: (trace: Trace) => T, { kind = 'internal', attributes }: SpanOptions = {}): T {
     if (!this.isSampled) return work(this);
     const child = this.child();
-    const encodedAttributes = attributesOf(attributes);
-    const end = (): void => child.end(name, kind, encodedAttributes);
-    const fail = (error: unknown): void => {
-      encodedAttributes.push(child.fail(error));
-      end();
-    };
+    const ownAttributes = copyAttributes(attributes);
+    const end = (): void => child.end(name, kind, ownAttributes);
+    const fail = (error: unknown): void => child.end(name, kind, { ...child.fail(error), ...ownAttributes });
     return this.tracer.storage.run(child, () => {
       let result: T;
       try {
@@ -133,27 +109,23 @@ export class Span implements Trace, EndedSpan {
   }
 
   /** Marks the span as failed. @returns the attribute with the reason */
-  fail(error: unknown): string {
+  fail(error: unknown): { readonly 'error.type': string } {
     this.hasFailed = true;
-    return textAttribute('error.type', errorType(error));
+    return { 'error.type': errorType(error) };
   }
 
   /** Ends the span, and adds it to the exporter if it is sampled. */
-  end(name: string, kind: Kind, attributes: readonly string[]): void {
+  end(name: string, kind: Kind, attributes: Attributes): void {
     if (!this.isSampled) return;
-    this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));
-  }
-
-  endWithJson(beginning: string, path: string | undefined, rest: string): void {
-    this.beginning = beginning;
-    this.path = path;
-    this.rest = rest;
+    this.name = String(name);
+    this.kind = kind;
+    this.attributes = attributes;
     this.endedAt = performance.now();
     this.tracer.add(this);
   }
 
   get size(): number {
-    return FIXED_SIZE + this.beginning.length + (this.path?.length ?? 0) + this.rest.length;
+    return FIXED_SIZE + this.name.length + sizeOf(this.attributes);
   }
 
   encode(): string {
@@ -168,10 +140,10 @@ export function beginSpan(
   parent: TraceContext | undefined,
   tracestate: string,
 ): Span {
-  const randomness = parent === undefined ? Math.random() : randomnessOf(parent.traceId);
+  const traceId = parent?.traceId ?? newTraceId();
   const randomFlag = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
-  const flags = randomFlag | (sampler(randomness, parent) ? SAMPLED : 0);
-  return new Span(tracer, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
+  const flags = randomFlag | (sampler(traceId, parent) ? SAMPLED : 0);
+  return new Span(tracer, traceId, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
 /** Returns the code or else the name of an error; `_OTHER` when neither has the form of ERROR_NAME. */

@@ -7,7 +7,7 @@ import type { Settings } from '../../base/settings.ts';
 import { withoutBrackets } from '../../base/values.ts';
 import { traceClients } from './client-spans.ts';
 import { type Environment, readTraceSettings, type TraceSettings } from './environment.ts';
-import { createExporter, type Exporter } from './exporter.ts';
+import { createExporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
 import { createBatchSender } from './post.ts';
 import { traceRequests } from './request-spans.ts';
@@ -21,10 +21,7 @@ export interface TracingOptions {
   readonly log: Log;
 }
 
-export interface Tracing extends Pick<Exporter, 'status'> {
-  /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. Never rejects. */
-  close(): Promise<void>;
-}
+export type Tracing = NonNullable<ReturnType<typeof startTracing>>;
 
 /**
  * The time limit for sending the last spans of a worker that ends, in milliseconds. The supervisor gives the worker 5 s
@@ -45,7 +42,7 @@ export function announceTracing(env: Environment, log: Log): void {
   log.info('traces-on', { endpoint: endpoint.origin + endpoint.pathname, sampler });
 }
 
-export function startTracing(options: TracingOptions): Tracing | undefined {
+export function startTracing(options: TracingOptions) {
   const { env, service, gatefoldVersion, log } = options;
   const { tracePropagate, traceCapture: capture } = options.settings;
   const state = readTraceSettings(env);
@@ -69,7 +66,8 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
   ];
   return {
     status: exporter.status,
-    async close() {
+    /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. Never rejects. */
+    async close(): Promise<void> {
       for (const unsubscribe of unsubscribers) unsubscribe();
       await exporter.close(CLOSE_TIMEOUT);
     },

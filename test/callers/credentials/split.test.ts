@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createRowIndex } from '../../../src/callers/credentials/table/indexed-rows.ts';
+import type { CredentialRow } from '../../../src/callers/credentials/table/row.ts';
 import { runAtOnce } from '../../../src/callers/credentials/table/slices.ts';
 import { rowText, splitTable } from '../../../src/callers/credentials/table/split.ts';
 import { compileTable } from '../../../src/callers/credentials/table/table.ts';
@@ -89,12 +90,11 @@ test('a row index finds each of many rows, also those whose ids have the same ha
     ['declinate', 'macallums'],
     ['altarage', 'zinke'],
   ].flat();
-  const rows = [...pairs, ...Array.from({ length: 5000 }, (_, i) => `id ${i}`)].map((id) => ({
-    id,
-    digest: undefined,
-    application: { owner: { issuer: 'i', subject: String(id.length) } },
-  }));
-  const index = createRowIndex(rows.length, (number) => rows[number] as (typeof rows)[number]);
+  const rows = [...pairs, ...Array.from({ length: 5000 }, (_, i) => `id ${i}`)].map((id) => {
+    const application = { owner: { issuer: 'i', subject: String(id.length) } };
+    return { id, digest: undefined, application } as unknown as CredentialRow;
+  });
+  const index = createRowIndex(rows.length, (number) => rows[number] as CredentialRow);
   for (const [number, row] of rows.entries()) {
     assert.equal(index.has(row.id), false);
     index.add(row, number);

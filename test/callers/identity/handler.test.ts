@@ -256,7 +256,7 @@ describe('register', () => {
         const owner = { issuer: google.issuer, subject: 'u-1' };
         assert.deepEqual(seen, [
           { owner, name: 'Caf\u00e9', description: 'd' },
-          { owner, name: 'B' },
+          { owner, name: 'B', description: undefined },
         ]);
       },
       { register },

@@ -238,6 +238,11 @@ test('the ledger limits a debt to two bursts, and sends only low balances to a n
   assert.equal(ledger.spend([]).length, 1000);
 });
 
+test('the ledger leaves each caller a token, also where a machine has less than one of the burst', () => {
+  const ledger = createLedger({ now: () => 0, machineCount: () => 3 });
+  assert.deepEqual(ledger.spend([['a', 0, 1, 3600, 2]]), [['a', 1, 1, 3600, 2]]);
+});
+
 describe('several workers', () => {
   const rows: [name: string, text: string, workers: number, perMillisecond: number, seconds: number][] = [
     ['a flood over two workers', '100/s', 2, 4, 10],

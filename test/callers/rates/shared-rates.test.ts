@@ -92,6 +92,12 @@ describe('machines that share a rate', () => {
     assert.ok(passed > 0.6 * right && passed <= right + 2 * 100 + 100, `${passed} of ${right}`);
   });
 
+  it('allow less than two bursts where a flood spends the burst in a twentieth of a second', async () => {
+    const rate = { count: 200, seconds: 3600, burst: 200 };
+    const { passed } = await simulate({ offered: [5000, 5000, 5000], seconds: 1, rate });
+    assert.ok(passed >= 200 && passed < 400, `${passed} of 200`);
+  });
+
   it('enforce a third of the rate each while the store is unreachable, and share the rate again afterwards', async () => {
     const isUp = (time: number) => time < 20_000 || time >= 60_000;
     const { passedInSecond } = await simulate({ offered: [160, 20, 20], seconds: 100, isUp });
@@ -126,5 +132,26 @@ describe('machines that share a rate', () => {
     // A quarter of the burst is 25 tokens. The third and the fifth number come after a report without a reply.
     assert.deepEqual(balances, [90, 70, 15, 40, 15, 10]);
     assert.deepEqual(replies, []);
+  });
+
+  it('report what a caller has spent while the report before was under way', async () => {
+    const timers: (() => void)[] = [];
+    const reported: unknown[] = [];
+    const ledger = createSharedLedger({
+      spend: async (spendings) => {
+        if (reported.length === 0) ledger.spend([['second', 1, RATE.count, RATE.seconds, RATE.burst]]);
+        reported.push(spendings.map(([caller]) => caller));
+        return spendings.map(() => 50);
+      },
+      machineCount: () => 2,
+      now: () => 0,
+      later: (callback) => void timers.push(callback),
+    });
+    ledger.spend([['first', 1, RATE.count, RATE.seconds, RATE.burst]]);
+    for (let report = 0; report < 2; report++) {
+      for (const callback of timers.splice(0)) callback();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(reported, [['first'], ['second']]);
   });
 });

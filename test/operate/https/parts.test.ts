@@ -7,6 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { parseRetryAfter } from '../../../src/base/time.ts';
 import { adviceFor } from '../../../src/operate/https/acme/advice.ts';
 import {
   createCertificateRequest,
@@ -22,7 +23,7 @@ import {
   retryPause,
   warningPeriod,
 } from '../../../src/operate/https/acme/renewal-times.ts';
-import { AcmeError, parseRetryAfter, readError } from '../../../src/operate/https/acme/request.ts';
+import { AcmeError, readError } from '../../../src/operate/https/acme/request.ts';
 import { createTlsFolder } from '../../../src/operate/https/acme/tls-folder.ts';
 import { readPair } from '../../../src/operate/https/pair.ts';
 import { makePair } from '../../support/tls.ts';

@@ -1,15 +1,20 @@
 // The operations port in this process: its answers from a supervisor and from reports, and the failure of making them.
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
+import { createCredentials } from '../../../src/callers/credentials/credentials.ts';
 import type { SupervisorStatus } from '../../../src/live/supervisor/status.ts';
 import { createOperationsServer } from '../../../src/operate/ops/server.ts';
-import { createWorkerMetrics } from '../../../src/operate/ops/worker-metrics.ts';
-import { ask, json } from '../../support/cluster-client.ts';
+import { createWorkerMetrics, type ReportedParts } from '../../../src/operate/ops/worker-metrics.ts';
+import { ask, json, openConnection } from '../../support/cluster-client.ts';
+import { makeRow, tableText } from '../../support/credentials-bench.ts';
+import { controller, createFolder } from '../../support/folder.ts';
 import { parseMetrics, total } from '../../support/prometheus-text.ts';
-import { parseRaw, sendRaw } from '../../support/service.ts';
+import { parseRaw, sendRaw, startService } from '../../support/service.ts';
 
 const STATUS: SupervisorStatus = {
   generation: 3,
@@ -26,6 +31,17 @@ const STATUS: SupervisorStatus = {
   generationsRejected: 5,
   workersDied: 6,
   workersReplaced: 7,
+};
+
+const QUARANTINED = [{ name: 'Orders app', reason: '"hash" is missing' }];
+const PARTS: ReportedParts = {
+  app: { inFlight: () => 4, refusedConnections: () => 0 },
+  credentials: {
+    status: () => ({ rows: 8, quarantined: QUARANTINED, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }),
+  },
+  identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
+  limiter: { status: () => ({ refused: { credential: 3, address: 4, operation: 5 }, callers: 6 }) },
+  logWriter: { droppedLines: () => 13 },
 };
 
 async function open(status: () => SupervisorStatus | undefined) {
@@ -58,16 +74,6 @@ describe('createOperationsServer', () => {
     const worker = createWorkerMetrics();
     t.after(worker.close);
     const caller = { application: { id: 'a', name: 'a' }, handler: 'Test', methods: undefined };
-    const quarantined = [{ name: 'Orders app', reason: '"hash" is missing' }];
-    const parts = {
-      app: { inFlight: () => 4, refusedConnections: () => 0 },
-      credentials: {
-        status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }),
-      },
-      identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
-      limiter: { status: () => ({ refused: { credential: 3, address: 4, operation: 5 }, callers: 6 }) },
-      logWriter: { droppedLines: () => 13 },
-    };
     worker.observer.answered(
       {
         group: 'Test',
@@ -81,7 +87,7 @@ describe('createOperationsServer', () => {
       1,
       '/api/test',
     );
-    const report: unknown = JSON.parse(JSON.stringify(worker.takeReport(parts)));
+    const report: unknown = JSON.parse(JSON.stringify(worker.takeReport(PARTS)));
     operations.addReport(11, report);
     operations.addReport(10, report);
 
@@ -98,7 +104,12 @@ describe('createOperationsServer', () => {
       error: 'no worker starts',
       groups: [],
     });
-    assert.deepEqual(body.credentials, { rows: 8, quarantined_rows: 1, quarantined, failure: 'Cannot read it' });
+    assert.deepEqual(body.credentials, {
+      rows: 8,
+      quarantined_rows: 1,
+      quarantined: QUARANTINED,
+      failure: 'Cannot read it',
+    });
     assert.deepEqual(body.identity, { providers: 1, refused: 2 });
 
     const metrics = parseMetrics((await ask(port, '/metrics')).body);
@@ -142,6 +153,84 @@ describe('createOperationsServer', () => {
     for (const [name, value, labels] of rows) assert.equal(total(metrics, name, labels), value, name);
     const startedAt = total(metrics, 'process_start_time_seconds');
     assert.ok(startedAt <= Date.now() / 1000 && startedAt > Date.now() / 1000 - 600);
+  });
+
+  test('answers GET and HEAD of its three paths, and refuses all other requests in the envelope', async () => {
+    const { port } = await open(() => STATUS);
+    const rows: [method: string, path: string, status: number, code?: string][] = [
+      ['GET', '/livez', 200],
+      ['GET', '/readyz', 200],
+      ['GET', '/readyz?verbose', 200],
+      ['GET', '/metrics', 200],
+      ['POST', '/metrics', 405, 'METHOD_NOT_ALLOWED'],
+      ['OPTIONS', '/readyz', 405, 'METHOD_NOT_ALLOWED'],
+      ['DELETE', '/livez', 405, 'METHOD_NOT_ALLOWED'],
+      ['GET', '/', 404, 'NOT_FOUND'],
+      ['POST', '/metrics/', 404, 'NOT_FOUND'],
+      ['GET', '/api/test', 404, 'NOT_FOUND'],
+      ['GET', '/../etc/passwd', 404, 'NOT_FOUND'],
+    ];
+    for (const [method, path, status, code] of rows) {
+      const answer = await ask(port, path, method);
+      assert.equal(answer.status, status, `${method} ${path}`);
+      assert.match(answer.headers, /^cache-control: no-store\r?$/im);
+      if (code === undefined) continue;
+      const body = json(answer);
+      assert.deepEqual(Object.keys(body), ['status', 'error_code', 'message', 'timestamp', 'request_id']);
+      assert.deepEqual([body.status, body.error_code], ['error', code]);
+      assert.match(answer.headers, new RegExp(`^x-request-id: ${body.request_id}\r?$`, 'im'));
+      if (status === 405) assert.match(answer.headers, /^allow: GET, HEAD\r?$/im);
+    }
+    for (const path of ['/livez', '/readyz', '/metrics']) {
+      const head = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'HEAD' });
+      assert.equal(head.status, 200);
+      assert.ok(Number(head.headers.get('content-length')) > 0);
+      assert.equal(await head.text(), '');
+    }
+    assert.match(
+      await sendRaw(port, 'POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /'),
+      /^HTTP\/1\.1 405 .*\r\nConnection: close\r\n/s,
+    );
+  });
+
+  test('has few series when clients send invented names', async (t) => {
+    const controllers = { 'TestController.js': controller('test'), 'SdkController.js': controller('sdk') };
+    const { row, token } = makeRow();
+    const dataDir = createFolder(t);
+    writeFileSync(join(dataDir, 'production.json'), tableText(row));
+    const log = createLog({ level: 'silent', sink: { write: () => {} } });
+    const credentials = await createCredentials({ dataDir, sessionKey: undefined, log });
+    const worker = createWorkerMetrics();
+    const service = await startService({ controllers, parts: { credentials, observer: worker.observer } });
+    t.after(() => {
+      credentials.close();
+      worker.close();
+      return service.close();
+    });
+    const connection = openConnection(service.port);
+    const verbs = ['GET', 'PUT', 'PROPFIND', 'SEARCH', 'MKCOL', 'OPTIONS'];
+    let asked = 0;
+    for (let i = 0; i < 20; i++)
+      for (const path of [`/api/made-up-${i}`, `/made-up-${i}`, `/api/%0${i}`, `/api/test/made-up-${i}`])
+        for (const authorization of ['', `Authorization: Bearer ${token}\r\n`]) {
+          const request = `${verbs[i % 6]} ${path} HTTP/1.1\r\nHost: localhost\r\n${authorization}\r\n`;
+          const answer = await connection.ask(request);
+          assert.ok('status' in answer, JSON.stringify(answer));
+          asked++;
+        }
+    const { operations, port } = await open(() => STATUS);
+    operations.addReport(10, worker.takeReport(PARTS));
+    const metrics = parseMetrics((await ask(port, '/metrics')).body);
+    assert.equal(total(metrics, 'http_server_request_duration_seconds_count'), asked);
+    const series = (metrics.get('http_server_request_duration_seconds')?.samples ?? []).filter(({ name }) =>
+      name.endsWith('_count'),
+    );
+    const values = (label: string) => [...new Set(series.map(({ labels }) => labels[label]))].sort();
+    assert.deepEqual(values('page'), ['', 'sdk', 'test']);
+    assert.deepEqual(values('operation'), ['', 'index']);
+    assert.deepEqual(values('http_request_method'), ['GET', 'OPTIONS', 'PUT', '_OTHER']);
+    assert.deepEqual(values('http_route'), ['', '/api/test/{params}', '/api/{params}']);
+    assert.ok(series.length < 40, `${series.length} series`);
   });
 
   test('answers /readyz with 503 as soon as the service stops', async () => {

@@ -2,66 +2,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
-import { ask, json, openConnection } from '../../support/cluster-client.ts';
+import { ask, openConnection } from '../../support/cluster-client.ts';
 import { spawnService } from '../../support/cluster-server.ts';
 import { readyz, scrape, startWatched, TEST, until } from '../../support/ops-client.ts';
 import { total } from '../../support/prometheus-text.ts';
-import { sendRaw } from '../../support/service.ts';
 
 describe('the operations port', () => {
-  it('answers GET and HEAD of its three paths, and refuses all other requests in the envelope', async (test) => {
-    const { ops, port } = await startWatched(test);
-    await until(
-      () => readyz(ops),
-      ({ body }) => body.credentials !== null,
-    );
-    const rows: [method: string, path: string, status: number, code?: string][] = [
-      ['GET', '/livez', 200],
-      ['GET', '/readyz', 200],
-      ['GET', '/readyz?verbose', 200],
-      ['GET', '/metrics', 200],
-      ['POST', '/metrics', 405, 'METHOD_NOT_ALLOWED'],
-      ['OPTIONS', '/readyz', 405, 'METHOD_NOT_ALLOWED'],
-      ['DELETE', '/livez', 405, 'METHOD_NOT_ALLOWED'],
-      ['GET', '/', 404, 'NOT_FOUND'],
-      ['POST', '/metrics/', 404, 'NOT_FOUND'],
-      ['GET', '/api/test', 404, 'NOT_FOUND'],
-      ['GET', '/../etc/passwd', 404, 'NOT_FOUND'],
-    ];
-    for (const [method, path, status, code] of rows) {
-      const answer = await ask(ops, path, method);
-      assert.equal(answer.status, status, `${method} ${path}`);
-      assert.match(answer.headers, /^cache-control: no-store\r?$/im);
-      if (code === undefined) continue;
-      const body = json(answer);
-      assert.deepEqual(Object.keys(body), ['status', 'error_code', 'message', 'timestamp', 'request_id']);
-      assert.deepEqual([body.status, body.error_code], ['error', code]);
-      assert.match(answer.headers, new RegExp(`^x-request-id: ${body.request_id}\r?$`, 'im'));
-      if (status === 405) assert.match(answer.headers, /^allow: GET, HEAD\r?$/im);
-    }
-    for (const path of ['/livez', '/readyz', '/metrics']) {
-      const head = await fetch(`http://127.0.0.1:${ops}${path}`, { method: 'HEAD' });
-      assert.equal(head.status, 200);
-      assert.ok(Number(head.headers.get('content-length')) > 0);
-      assert.equal(await head.text(), '');
-    }
-    assert.match(
-      await sendRaw(ops, 'this is no request\r\n\r\n'),
-      /^HTTP\/1\.1 400 .*"error_code":"MALFORMED_REQUEST"/s,
-    );
-    assert.match(
-      await sendRaw(ops, 'POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /'),
-      /^HTTP\/1\.1 405 .*\r\nConnection: close\r\n/s,
-    );
-    assert.equal((await ask(port, '/metrics')).status, 404, 'the service port does not serve /metrics');
-  });
-
-  it('is closed when OPS_PORT is not set', async (test) => {
-    const service = spawnService(test, { files: { 'TestController.js': TEST } });
-    await service.listening;
-    assert.ok(!service.lines.some(({ event }) => event === 'operations-port-opened'));
-  });
-
   it('stops the start with one line when its port is in use', async (test) => {
     const busy = createServer();
     test.after(() => busy.close());
@@ -91,7 +37,7 @@ describe('the operations port', () => {
     assert.equal(total(await scrape(ops), 'gatefold_ready'), 1);
   });
 
-  it('answers while the only worker hangs, and counts the death of the worker', async (test) => {
+  it('answers while the only worker hangs, with 503 on /readyz, and counts the death of the worker', async (test) => {
     const { ops, port, logged } = await startWatched(test, { env: { WORKERS: '1' } });
     const stuck = openConnection(port).ask('GET /api/test/loop HTTP/1.1\r\nHost: localhost\r\n\r\n');
     const aged = await until(
@@ -100,6 +46,12 @@ describe('the operations port', () => {
     );
     assert.equal(total(aged, 'gatefold_workers', { state: 'serving' }), 1);
     assert.equal((await ask(ops, '/livez')).status, 200);
+    const seen = await until(
+      () => readyz(ops),
+      ({ status }) => status !== 200,
+    );
+    // A supervisor whose own timer was late on a busy machine does not judge, and sees the end of the worker.
+    assert.ok(['workers-stuck', 'no-worker'].includes(String(seen.body.status)), String(seen.body.status));
     await logged('worker-died');
     assert.ok('kind' in (await stuck));
     const after = await until(

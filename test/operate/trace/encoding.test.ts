@@ -1,19 +1,24 @@
 // Values that controllers without types can pass to spans, and the texts that spans are written with.
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { it } from 'node:test';
 import {
-  attributesOf,
-  encodeNameAndKind,
+  copyAttributes,
+  encodeAttributes,
   formatNanoseconds,
   type Kind,
   updateClockOffset,
 } from '../../../src/operate/trace/otlp.ts';
-import { errorType } from '../../../src/operate/trace/span.ts';
+import { createSampler } from '../../../src/operate/trace/sampler.ts';
+import { beginSpan, errorType } from '../../../src/operate/trace/span.ts';
+
+const tracer = { storage: new AsyncLocalStorage<undefined>(), add: () => {} };
 
 for (const kind of ['toString', 'constructor', '__proto__', 'none', undefined, null, 7])
   it(`writes a span of the unknown kind ${kind} as internal`, () => {
-    const span = JSON.parse(`{"id":1${encodeNameAndKind('name', kind as Kind)}]}`) as { kind: number };
-    assert.equal(span.kind, 1);
+    const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+    span.end('name', kind as Kind, {});
+    assert.equal((JSON.parse(span.encode()) as { kind: number }).kind, 1);
   });
 
 const values: readonly (readonly [value: unknown, encoded: object])[] = [
@@ -25,9 +30,20 @@ const values: readonly (readonly [value: unknown, encoded: object])[] = [
 ];
 for (const [value, encoded] of values)
   it(`writes an attribute as ${JSON.stringify(encoded).slice(0, 50)}`, () => {
-    const [attribute = ''] = attributesOf({ name: value as string });
+    const attribute = encodeAttributes(copyAttributes({ name: value as string }));
     assert.deepEqual(JSON.parse(attribute), { key: 'name', value: encoded });
   });
+
+it('estimates the size of a span, also of one with lists', () => {
+  const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+  span.end('n'.repeat(500), 'server', {
+    text: 'x'.repeat(4000),
+    list: ['y'.repeat(3000), 'z'.repeat(3000)],
+    number: 7,
+  });
+  const { length } = span.encode();
+  assert.ok(Math.abs(span.size - length) < 300, `${span.size} and ${length}`);
+});
 
 const unreadable = new Proxy({}, { get: () => assert.fail('this field cannot be read') });
 const errors: readonly (readonly [title: string, error: unknown, type: string])[] = [

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readTraceSettings, type TraceSettings } from '../../../src/operate/trace/environment.ts';
-import { newTraceId, randomnessOf } from '../../../src/operate/trace/ids.ts';
+import { newSpanId, newTraceId } from '../../../src/operate/trace/ids.ts';
 import { createSampler, SAMPLER_NAMES } from '../../../src/operate/trace/sampler.ts';
 
 const BASE = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
@@ -143,7 +143,7 @@ describe('readTraceSettings', () => {
     it(`ignores OTEL_TRACES_SAMPLER_ARG=${text}, and uses the ratio 1`, () => {
       const settings = settingsOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: text });
       assert.deepEqual(settings.ignored, ['OTEL_TRACES_SAMPLER_ARG']);
-      assert.equal(settings.sampler(0, undefined), true);
+      assert.equal(settings.sampler('0'.repeat(32), undefined), true);
     });
 
   it('accepts the name of a sampler in upper and lower case', () => {
@@ -155,8 +155,8 @@ describe('readTraceSettings', () => {
 });
 
 describe('createSampler', () => {
-  const LOW = randomnessOf(`${'f'.repeat(19)}${'0'.repeat(13)}`);
-  const HIGH = randomnessOf(`${'0'.repeat(19)}${'f'.repeat(13)}`);
+  const LOW = `${'f'.repeat(19)}${'0'.repeat(13)}`;
+  const HIGH = `${'0'.repeat(19)}${'f'.repeat(13)}`;
   const parent = (flags: number) => ({ traceId: 'a'.repeat(32), spanId: '1'.repeat(16), flags });
   const rows: readonly (readonly [
     name: string,
@@ -188,11 +188,17 @@ describe('createSampler', () => {
     ));
 
   it('samples the configured ratio of trace ids', () => {
-    const ids = Array.from({ length: 1000 }, (_, i) => newTraceId((i + 0.5) / 1000));
-    for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/);
+    const digits = (i: number) => Math.floor(((i + 0.5) / 1000) * 2 ** 52).toString(16);
+    const ids = Array.from({ length: 1000 }, (_, i) => 'f'.repeat(19) + digits(i).padStart(13, '0'));
     for (const ratio of [0, 0.25, 1]) {
       const sampler = createSampler('traceidratio', ratio);
-      assert.equal(ids.filter((id) => sampler(randomnessOf(id), undefined)).length, ratio * 1000);
+      assert.equal(ids.filter((id) => sampler(id, undefined)).length, ratio * 1000);
     }
   });
+});
+
+it('ids are hexadecimal, and none is made twice', () => {
+  const ids = Array.from({ length: 1000 }, () => newTraceId() + newSpanId());
+  for (const id of ids) assert.match(id, /^[0-9a-f]{48}$/);
+  assert.equal(new Set(ids).size, 1000);
 });

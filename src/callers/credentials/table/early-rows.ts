@@ -14,19 +14,7 @@ export interface ChangedRows {
   readonly added: readonly string[];
 }
 
-export interface EarlyRows {
-  /** @param table the table in memory */
-  note(changed: ChangedRows, table: CredentialTable): void;
-  revokes(id: string): boolean;
-  /** An object that each revocation replaces; undefined when the table has all revocations. */
-  latestRevocation(): object | undefined;
-  /** Returns the table with the new rows that it lacks. */
-  with(table: CredentialTable): IdentifyContext['table'];
-  /** Forgets what the table has now. */
-  forget(table: CredentialTable): void;
-}
-
-export function createEarlyRows(): EarlyRows {
+export function createEarlyRows() {
   const revoked = new Set<string>();
   // A table that is read now can be older than a new row, and the next one is not. So a row waits for two tables. A row
   // that a failover of the store has lost is in neither.
@@ -35,7 +23,8 @@ export function createEarlyRows(): EarlyRows {
   let lastTable: CredentialTable | undefined;
   let latestRevocation: object | undefined;
   return {
-    note(changed, table) {
+    /** @param table the table in memory */
+    note(changed: ChangedRows, table: CredentialTable): void {
       if (added.size + addedBefore.size === 0) lastTable = table;
       for (const id of changed.revoked) {
         revoked.add(id);
@@ -53,14 +42,17 @@ export function createEarlyRows(): EarlyRows {
       }
       if (added.size > MAX_ADDED) added.clear();
     },
-    revokes: (id) => revoked.has(id),
+    revokes: (id: string) => revoked.has(id),
+    /** An object that each revocation replaces; undefined when the table has all revocations. */
     latestRevocation: () => latestRevocation,
-    with(table) {
+    /** Returns the table with the new rows that it lacks. */
+    with(table: CredentialTable): IdentifyContext['table'] {
       if (added.size + addedBefore.size === 0) return table;
       const get = (id: string) => table.rows.get(id) ?? added.get(id) ?? addedBefore.get(id);
       return { literals: table.literals, rows: { get } };
     },
-    forget(table) {
+    /** Forgets what the table has now. */
+    forget(table: CredentialTable): void {
       const { rows, quarantined } = table;
       for (const id of revoked) if (rows.get(id)?.revoked !== false) revoked.delete(id);
       if (revoked.size === 0) latestRevocation = undefined;

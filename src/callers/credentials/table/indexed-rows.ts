@@ -1,7 +1,7 @@
 // Finds the rows of a large table in its text. The text is in one buffer, outside of the heap of V8. In memory, each
 // row costs some 24 bytes beside the text. A row is compiled when a request needs it, and the latest ones are kept.
 import { createBoundedMap } from '../../../base/bounded-map.ts';
-import type { Owner } from './row.ts';
+import type { CredentialRow, Owner } from './row.ts';
 import type { Sliced } from './slices.ts';
 
 /** Compiled rows that a table keeps, at about 1 KB each. */
@@ -9,22 +9,15 @@ const MAX_COMPILED = 10_000;
 /** The number of rows that are kept in one step. */
 const INSERTS_A_STEP = 10_000;
 
-/** The index needs only these fields of a compiled row. */
-interface Row {
-  readonly id: string;
-  readonly digest: Buffer | undefined;
-  readonly application: { readonly owner?: Owner };
-}
-
 /** Id → row. The ids of quarantined rows are known, but they lead to no row. */
-export interface IndexedRows<R extends Row> {
+export interface IndexedRows {
   /** The number of rows, without quarantined ones. */
   readonly size: number;
-  get(id: string): R | undefined;
+  get(id: string): CredentialRow | undefined;
   /** Compiles all rows, one after the other, in the order of the table. */
-  values(): Iterable<R>;
+  values(): Iterable<CredentialRow>;
   /** Compiles all rows of an owner. */
-  ownedBy(owner: Owner): R[];
+  ownedBy(owner: Owner): CredentialRow[];
   readonly columns: Columns;
 }
 
@@ -38,11 +31,11 @@ interface Columns {
   readonly literals: Set<number>;
 }
 
-export interface RowIndex<R extends Row> extends IndexedRows<R> {
+export interface RowIndex extends IndexedRows {
   /** Whether the id is known, also as that of a quarantined row. */
   has(id: string): boolean;
   /** Adds the row with this number in the text, which must be valid and whose id must be new. */
-  add(row: R, number: number): void;
+  add(row: CredentialRow, number: number): void;
   /** Adds rows of an old index that are the same in the new text. Quarantined rows and literals are left out. */
   keep(old: Columns, oldNumber: number, number: number, count: number): Sliced<void>;
   /** Makes the id lead to no row. */
@@ -50,15 +43,15 @@ export interface RowIndex<R extends Row> extends IndexedRows<R> {
 }
 
 /** @param compile compiles the row with a number, which was added before */
-export function createRowIndex<R extends Row>(count: number, compile: (number: number) => R): RowIndex<R> {
+export function createRowIndex(count: number, compile: (number: number) => CredentialRow): RowIndex {
   const columns = { ids: new Uint32Array(count), owners: new Uint32Array(count), literals: new Set<number>() };
   /** A hash table with open addressing: the numbers of rows plus one, at most two thirds full. */
   const slots = new Uint32Array(2 ** Math.ceil(Math.log2(count * 1.5 + 1)));
   const quarantinedIds = new Set<string>();
-  const compiledRows = createBoundedMap<R>(MAX_COMPILED);
+  const compiledRows = createBoundedMap<CredentialRow>(MAX_COMPILED);
   let size = 0;
 
-  function find(id: string): { readonly row: R; readonly number: number } | undefined {
+  function find(id: string): { readonly row: CredentialRow; readonly number: number } | undefined {
     const hash = hashOf(id);
     for (let slot = firstSlot(hash); slots[slot] !== 0; slot = nextSlot(slot)) {
       const number = (slots[slot] as number) - 1;
@@ -73,7 +66,7 @@ export function createRowIndex<R extends Row>(count: number, compile: (number: n
   const firstSlot = (hash: number) => hash & (slots.length - 1);
   const nextSlot = (slot: number) => (slot + 1) & (slots.length - 1);
 
-  function get(id: string): R | undefined {
+  function get(id: string): CredentialRow | undefined {
     if (quarantinedIds.has(id)) return undefined;
     const compiledRow = compiledRows.get(id);
     if (compiledRow !== undefined) return compiledRow;
@@ -82,7 +75,7 @@ export function createRowIndex<R extends Row>(count: number, compile: (number: n
     return row;
   }
 
-  function* compileAll(hashes: Uint32Array, wanted?: number): Generator<R> {
+  function* compileAll(hashes: Uint32Array, wanted?: number): Generator<CredentialRow> {
     for (const [number, hash] of hashes.entries()) {
       if (hash === 0 || (wanted !== undefined && hash !== wanted)) continue;
       if (columns.ids[number] !== 0) yield compile(number);

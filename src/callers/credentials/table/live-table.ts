@@ -3,13 +3,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Log } from '../../../base/log.ts';
-import {
-  type Content,
-  createLiveFile,
-  type LiveFile,
-  type LiveFileStatus,
-  readContent,
-} from '../../../base/polled-file.ts';
+import { type Content, createLiveFile, type LiveFileStatus, readContent } from '../../../base/polled-file.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import {
   type CompileOptions,
@@ -36,13 +30,8 @@ export interface TableStatus extends LiveFileStatus {
   readonly quarantined: readonly QuarantinedRow[];
 }
 
-export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> {
-  current(): CredentialTable;
-  status(): TableStatus;
-}
-
 /** @throws Error with a message of one line, when the file exists and is not a table */
-export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
+export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS) {
   let table = EMPTY_TABLE;
   let loggedWarnings: ReadonlySet<string> = new Set();
   const firstContent = readContent([path], MAX_BYTES);
@@ -88,8 +77,8 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     current: () => table,
     look: file.look,
     lookNow: file.lookNow,
-    status: () => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
-    close() {
+    status: (): TableStatus => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
+    close(): void {
       bell?.close();
       file.close();
     },

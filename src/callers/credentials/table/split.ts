@@ -27,11 +27,6 @@ export function endOfRow({ ends }: SplitText, index: number): number {
   return ends[index] as number;
 }
 
-/** Returns the index of the row that has the byte at an offset. */
-export function rowOfOffset({ ends }: SplitText, offset: number): number {
-  return countBelow(ends, offset);
-}
-
 /** Returns how many of the ascending numbers are below a limit. */
 export function countBelow(numbers: Uint32Array, limit: number): number {
   let [low, high] = [0, numbers.length];

@@ -29,7 +29,7 @@ export interface QuarantinedRow {
 
 export interface CredentialTable {
   /** Valid rows by id. */
-  readonly rows: IndexedRows<CredentialRow>;
+  readonly rows: IndexedRows;
   /**
    * The digest of a literal header value (`literalKey`) → its row. The value of a quarantined row leads to `undefined`:
    * a request with that header value is refused, and not anonymous.
@@ -38,8 +38,7 @@ export interface CredentialTable {
   readonly quarantined: readonly QuarantinedRow[];
   /** Whether the file is this machine's copy of the rows in a store. */
   readonly isCopy: boolean;
-  /** Undefined for the table of a missing file. */
-  readonly text: SplitText | undefined;
+  readonly text: SplitText;
 }
 
 export interface CompileOptions {
@@ -66,7 +65,7 @@ export type OnRow = (row: CredentialRow, raw: RawRow) => void;
  * @throws Error with a message of one line, when the bytes are not a table
  */
 export function* compileTable(bytes: Buffer, { previous, onRow }: CompileOptions = {}): Sliced<CredentialTable> {
-  const changes = previous?.text === undefined ? undefined : yield* splitChanges(bytes, previous.text);
+  const changes = previous === undefined ? undefined : yield* splitChanges(bytes, previous.text);
   const text = changes?.text ?? (yield* splitTable(bytes));
   const count = text.ends.length;
   const sets: SharedSets = new Map();
@@ -143,17 +142,8 @@ export function* compileTable(bytes: Buffer, { previous, onRow }: CompileOptions
   return { rows, literals, quarantined, text, isCopy: text.members.store !== undefined };
 }
 
-export const EMPTY_TABLE: CredentialTable = {
-  rows: createRowIndex(0, noRow),
-  literals: new Map(),
-  quarantined: [],
-  isCopy: false,
-  text: undefined,
-};
-
-function noRow(): never {
-  throw new Error('The table has no row');
-}
+/** The table of a missing file. */
+export const EMPTY_TABLE = parseTable('{"production":[]}');
 
 /** Returns the digest of a header value, the key in `literals`: to look up the value itself would compare secrets. */
 export function literalKey(bytes: Buffer): string {

@@ -2,7 +2,7 @@
 // many is cheap, and every other row keeps its text, its layout and fields that Gatefold does not read.
 import { repeatedKeys } from '../../../base/json-keys.ts';
 import type { Sliced } from '../table/slices.ts';
-import { endOfRow, rowOfOffset, rowText, type SplitText, splitTable, startOfRow } from '../table/split.ts';
+import { countBelow, endOfRow, rowText, type SplitText, splitTable, startOfRow } from '../table/split.ts';
 import { splitChanges } from '../table/split-changes.ts';
 import { parseJson } from '../table/text.ts';
 
@@ -111,7 +111,7 @@ function findRows(text: SplitText, value: string): number[] {
   for (const needle of [Buffer.from(value), Buffer.from('\\')]) {
     let offset = text.bytes.indexOf(needle, text.listStart);
     while (offset !== -1 && offset < text.listEnd) {
-      const index = rowOfOffset(text, offset);
+      const index = countBelow(text.ends, offset);
       indexes.add(index);
       offset = text.bytes.indexOf(needle, endOfRow(text, index) + 1);
     }

@@ -2,9 +2,10 @@
 // download. Also reads renewal information (RFC 9773). renewals.ts decides when to order.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseRetryAfter } from '../../../base/time.ts';
 import { type Fields, parseObject } from '../../../base/values.ts';
 import { createKeyAuthorization, signMessage } from './jws.ts';
-import { AcmeError, type AcmeResponse, parseRetryAfter, readError, readProblem, type Send } from './request.ts';
+import { AcmeError, type AcmeResponse, readError, readProblem, type Send } from './request.ts';
 
 export type ChallengeType = 'http-01' | 'tls-alpn-01';
 
@@ -35,18 +36,7 @@ export interface RenewalInfo {
   readonly retryAfter: number | undefined;
 }
 
-export interface AcmeClient {
-  /** Orders a certificate. @returns the certificate and its chain, in PEM form. @throws AcmeError */
-  order(order: CertificateOrder): Promise<string>;
-  /**
-   * Reads when to renew a certificate. The result is undefined when the directory has no renewal information.
-   *
-   * @throws AcmeError
-   */
-  renewalInfo(renewalId: string): Promise<RenewalInfo | undefined>;
-  /** Milliseconds by which the directory's clock was ahead of this machine's clock, at the directory's last answer. */
-  clockSkew(): number;
-}
+export type AcmeClient = ReturnType<typeof createAcmeClient>;
 
 export interface AcmeClientOptions {
   readonly directory: string;
@@ -73,7 +63,7 @@ interface Account {
   readonly kid: string | undefined;
 }
 
-export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
+export function createAcmeClient(options: AcmeClientOptions) {
   const { send, accountKey, now = Date.now, pollInterval = POLL_INTERVAL } = options;
   let directory: Fields | undefined;
   let nonce: string | undefined;
@@ -81,7 +71,8 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   let skew = 0;
 
   return {
-    async order(order) {
+    /** Orders a certificate. @returns the certificate and its chain, in PEM form. @throws AcmeError */
+    async order(order: CertificateOrder): Promise<string> {
       // Since the last order, the directory may have changed its addresses or closed the account.
       directory = account = nonce = undefined;
       try {
@@ -92,7 +83,12 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       }
       return completeOrder(order);
     },
-    async renewalInfo(renewalId) {
+    /**
+     * Reads when to renew a certificate. The result is undefined when the directory has no renewal information.
+     *
+     * @throws AcmeError
+     */
+    async renewalInfo(renewalId: string): Promise<RenewalInfo | undefined> {
       directory = undefined;
       const baseUrl = (await readDirectory()).renewalInfo;
       if (typeof baseUrl !== 'string') return undefined;
@@ -106,6 +102,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
         throw new AcmeError('the directory sent renewal information that is not in the form of RFC 9773');
       return { start, end, retryAfter: parseRetryAfter(response.headers['retry-after'], now()) };
     },
+    /** Milliseconds by which the clock of the directory was ahead of the clock here, at its last answer. */
     clockSkew: () => skew,
   };
 

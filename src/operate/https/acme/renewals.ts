@@ -13,13 +13,7 @@ import { adviceInterval, adviceTime, renewalTime, retryPause } from './renewal-t
 import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
-export interface Renewals {
-  checkDue(): void;
-  retryNow(): void;
-  readonly failures: number;
-  /** One line that says why the last order failed; undefined after a success. */
-  lastFailure(): string | undefined;
-}
+export type Renewals = ReturnType<typeof createRenewals>;
 
 export interface RenewalsOptions {
   readonly domains: readonly string[];
@@ -59,7 +53,7 @@ interface StoredFacts {
   readonly facts: CertificateFacts;
 }
 
-export function createRenewals(options: RenewalsOptions): Renewals {
+export function createRenewals(options: RenewalsOptions) {
   const { domains, directory, folder, client, challenges, tryLock, onStored, log } = options;
   const { now = Date.now, clock = () => performance.now(), random = Math.random } = options;
   let isBusy = false;
@@ -78,13 +72,14 @@ export function createRenewals(options: RenewalsOptions): Renewals {
 
   return {
     checkDue,
-    retryNow() {
+    retryNow(): void {
       nextAttempt = 0;
       checkDue();
     },
-    get failures() {
+    get failures(): number {
       return failures;
     },
+    /** One line that says why the last order failed; undefined after a success. */
     lastFailure: () => lastFailure,
   };
 

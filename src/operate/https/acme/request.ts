@@ -2,6 +2,7 @@
 // its addresses.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../../base/builtins.ts';
+import { parseRetryAfter } from '../../../base/time.ts';
 import { parseObject } from '../../../base/values.ts';
 
 export interface AcmeResponse {
@@ -123,13 +124,6 @@ export function readProblem(
     type: type === 'compound' ? firstSubtype?.split(':').at(-1) : type,
     retryAfter,
   });
-}
-
-/** Returns milliseconds. The header has seconds or a date (RFC 9110, section 10.2.3). */
-export function parseRetryAfter(header: string | undefined, now: number = Date.now()): number | undefined {
-  if (header === undefined) return undefined;
-  const value = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
-  return Number.isFinite(value) ? Math.max(0, value) : undefined;
 }
 
 function hostOf(url: string): string {

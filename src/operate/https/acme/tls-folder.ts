@@ -15,18 +15,9 @@ export interface StoredCertificate {
   readonly text: string;
 }
 
-export interface TlsFolder {
-  readonly path: string;
-  readonly certificatePath: string;
-  /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. */
-  accountKey(mustRenew: boolean): KeyObject;
-  readCertificate(): StoredCertificate | undefined;
-  writeCertificate(directoryUrl: string, chain: string, key: string): void;
-  /** Tests, before an order begins, that files can be written and that the disk has room. */
-  checkWritable(): void;
-}
+export type TlsFolder = ReturnType<typeof createTlsFolder>;
 
-export function createTlsFolder(dataDir: string): TlsFolder {
+export function createTlsFolder(dataDir: string) {
   const path = join(dataDir, 'tls');
   const certificatePath = join(path, 'certificate.pem');
   const accountPath = join(path, 'account.key');
@@ -34,7 +25,8 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   return {
     path,
     certificatePath,
-    accountKey(mustRenew) {
+    /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. */
+    accountKey(mustRenew: boolean): KeyObject {
       if (!mustRenew) {
         const text = readIfExists(accountPath);
         if (text !== undefined) return parseKey(accountPath, text);
@@ -43,15 +35,16 @@ export function createTlsFolder(dataDir: string): TlsFolder {
       write(accountPath, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
       return privateKey;
     },
-    readCertificate() {
+    readCertificate(): StoredCertificate | undefined {
       const text = readIfExists(certificatePath);
       if (text === undefined) return undefined;
       // A line `Directory: https://…` comes before the PEM blocks. PEM allows text around them (RFC 7468, section 2).
       return { text, directoryUrl: /^Directory: (\S+)$/m.exec(text)?.[1] };
     },
-    writeCertificate: (directoryUrl, chain, key) =>
+    writeCertificate: (directoryUrl: string, chain: string, key: string) =>
       write(certificatePath, `Directory: ${directoryUrl}\n${key}${chain}`),
-    checkWritable() {
+    /** Tests, before an order begins, that files can be written and that the disk has room. */
+    checkWritable(): void {
       const testFile = join(path, '.probe');
       write(testFile, 'x'.repeat(16_384));
       rmSync(testFile, { force: true });

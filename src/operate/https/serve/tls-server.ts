@@ -8,12 +8,7 @@ import { createRecentConnections } from '../../../base/recent-connections.ts';
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
 import { setTicketKeys } from './ticket-keys.ts';
 
-export interface TlsServer {
-  createServer(options: ServerOptions, listener: RequestListener): Server;
-  readonly isSecure: true;
-  /** Sets the certificate and the ticket keys for new connections. Open connections keep the old ones. */
-  use(state: SecureState): void;
-}
+export type TlsServer = ReturnType<typeof createTlsServer>;
 
 export interface TlsServerOptions {
   /** Milliseconds that a handshake may take. */
@@ -33,12 +28,12 @@ const SESSION_TIMEOUT = 3600;
 
 type SecureServer = ReturnType<ReturnType<typeof https>['createServer']>;
 
-export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal }: TlsServerOptions): TlsServer {
+export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal }: TlsServerOptions) {
   let server: SecureServer | undefined;
   let state: SecureState | undefined;
 
   return {
-    createServer(options, listener) {
+    createServer(options: ServerOptions, listener: RequestListener): Server {
       server = https().createServer(
         { ...options, handshakeTimeout, ALPNProtocols: [HTTP], ...contextOptions(state) },
         listener,
@@ -51,8 +46,9 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
       offerChallenge(server, state?.challenge);
       return server as unknown as Server;
     },
-    isSecure: true,
-    use(next) {
+    isSecure: true as const,
+    /** Sets the certificate and the ticket keys for new connections. Open connections keep the old ones. */
+    use(next: SecureState): void {
       const previous = state;
       state = next;
       if (server === undefined) return;

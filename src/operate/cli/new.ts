@@ -15,7 +15,6 @@ import { listRoutes } from './routes.ts';
 
 export const command: Command = {
   name: 'new',
-  usage: 'GROUP',
   about: 'Make a controller to edit: gatefold new user makes UserController.ts, which answers /api/user',
   operands: ['GROUP'],
   run,

@@ -23,7 +23,11 @@ interface Examined {
 }
 
 async function examine(cwd: string, argv: readonly string[] = [], env: Record<string, string> = {}) {
-  const { code, out, err } = await runHere(run, ['--json', ...argv], { cwd, env, now: () => NOW, loadTimeout: 2000 });
+  const { code, out, err } = await runHere(run, ['--json', ...argv], {
+    cwd,
+    env: { LOAD_TIMEOUT: '2s', ...env },
+    now: () => NOW,
+  });
   assert.equal(err, '');
   assert.equal(out.trimEnd().split('\n').length, 1);
   const report = JSON.parse(out) as Examined;

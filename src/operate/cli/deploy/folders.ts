@@ -1,5 +1,5 @@
-// The releases and the copies of Gatefold in the folder of a project on its machine (docs/DEPLOYING.md, "One VM"). Names
-// of incomplete releases begin with a dot.
+// The releases and the copies of Gatefold in the folder of a project on its machine (docs/DEPLOYING.md, "One VM"). The
+// name of an incomplete release begins with a dot.
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../../base/failure.ts';

@@ -1,5 +1,5 @@
-// What `gatefold contracts` writes for a type, in this process and with one TypeScript. test/slow/cli-contracts.slow.ts
-// runs the command with each TypeScript.
+// Types that `gatefold contracts` prints or refuses, in this process and with one TypeScript.
+// test/slow/cli-contracts.slow.ts runs the command with each TypeScript.
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';

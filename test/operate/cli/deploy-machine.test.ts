@@ -75,7 +75,8 @@ test('extract gives a stream up after a minute of silence, which begins again wi
   const setTimeout = t.mock.method(globalThis, 'setTimeout', () => ({ refresh }));
   const input = new PassThrough();
   const extracting = extract(input, createFolder(t, {}));
-  const [endConnection, ms] = setTimeout.mock.calls[0]?.arguments as unknown as [() => void, number];
+  const calls = setTimeout.mock.calls as unknown as readonly { readonly arguments: readonly [() => void, number] }[];
+  const [endConnection = () => {}, ms] = calls[0]?.arguments ?? [];
   t.after(() => endConnection());
   for (const count of [1, 2]) {
     const arrival = once(input, 'data');

@@ -4,7 +4,6 @@
 import { splitRouteName } from '../base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
-import { fetchWithinOrigin, isRedirect, type OwnInit } from './client/redirects.ts';
 import { encodeBody, type RequestParts, requestOf, type WireRequest } from './client/request.ts';
 import type { Call, CallOptions, Client, ClientOptions } from './client/types.ts';
 
@@ -56,8 +55,9 @@ function withEveryName<T>(create: (name: string) => T): object {
   });
 }
 
-const REFUSED_REDIRECT =
-  'A call with headers follows no redirect to another origin, and none in a browser: send a key by authorization';
+// `fetch` would send the headers to another origin, too: it withholds only `Authorization` and `Cookie`. So a key in
+// `X-Api-Key` would get there. A browser hides where a redirect leads, so the origin does not count.
+const REFUSED_REDIRECT = 'A call with headers follows no redirect: send a key by authorization';
 
 /** Sends a request at once. Awaiting the call reads the body; awaiting only its `response` does not. */
 function startCall(
@@ -83,11 +83,10 @@ function startCall(
     if (lastEventId) headers.set('last-event-id', lastEventId);
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = options;
+    const redirect = Object.keys(ownHeaders).length > 0 ? 'manual' : 'follow';
     // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
-    const init = { method, headers, body, signal: abortController.signal, duplex: 'half' } as OwnInit;
-    const hasOwnHeaders = Object.keys(ownHeaders).length > 0;
-    const answer = hasOwnHeaders ? fetchWithinOrigin(sendRequest, url, init) : sendRequest(url, init);
-    const response = await withTimeout(answer);
+    const init = { method, headers, body, redirect, signal: abortController.signal, duplex: 'half' } as RequestInit;
+    const response = await withTimeout(sendRequest(url, init));
     if (response.ok) return response;
     if (isRedirect(response)) throw new ApiError(response.status, 'REDIRECT_REFUSED', REFUSED_REDIRECT, { response });
     throw createError(response, await withTimeout(response.text()));
@@ -139,6 +138,11 @@ function startCall(
     finally: (onFinally) => readOnce().finally(onFinally),
     [Symbol.toStringTag]: 'Call',
   };
+}
+
+/** A browser hides a redirect: the answer has the type `opaqueredirect`, and neither a status nor headers. */
+function isRedirect({ type, status, headers }: Response): boolean {
+  return type === 'opaqueredirect' || ([301, 302, 303, 307, 308].includes(status) && headers.has('location'));
 }
 
 function createError(response: Response, text: string): ApiError {

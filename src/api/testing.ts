@@ -292,7 +292,6 @@ function createCaller(
   { url, basePath }: { readonly url: string; readonly basePath: string },
   { authorization, userToken }: { readonly authorization?: string; readonly userToken?: string | undefined } = {},
 ): TestCaller {
-  const userHeader = userToken === undefined ? {} : { [USER_HEADER]: userToken };
   return {
     fetch(path, { json, ...init } = {}) {
       const headers = new Headers(init.headers);
@@ -311,7 +310,12 @@ function createCaller(
       createClient(url + (basePath || '/.'), {
         authorization,
         ...options,
-        headers: { ...userHeader, ...options?.headers },
+        // The option `headers` would keep the client from following a redirect.
+        fetch(input, init) {
+          const headers = new Headers(init?.headers);
+          if (userToken !== undefined) headers.set(USER_HEADER, userToken);
+          return (options?.fetch ?? fetch)(input, { ...init, headers });
+        },
       }),
   };
 }

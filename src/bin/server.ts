@@ -25,6 +25,7 @@ import { entryPath, version } from '../own-files.ts';
 const argv = process.argv.slice(2).map((word) => (word === '--inspect' ? '--inspect=9229' : word));
 const isDev = argv.includes('--dev');
 let inspect: InspectorAddress | undefined;
+let listenFds: ListenFds;
 await start();
 
 async function start(): Promise<void> {
@@ -34,6 +35,7 @@ async function start(): Promise<void> {
     Object.assign(process.env, withEnvFiles(process.env, envFile), { ENV_FILE: envFile });
     const flag = argv.find((word) => word.startsWith('--inspect='));
     if (flag !== undefined) inspect = parseInspectorAddress(flag.slice('--inspect='.length));
+    listenFds = takeListenFds();
   } catch (error) {
     process.stderr.write(`gatefold: ${(error as Error).message}\n`);
     process.exitCode = 1;
@@ -49,8 +51,6 @@ async function start(): Promise<void> {
 
 async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink } = basics;
-  const listenFds = readListenFds();
-  if (listenFds === undefined) return;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   const otherPackage = findOtherPackage(settings.controllersDir);
@@ -69,17 +69,6 @@ async function run(basics: ProcessBasics): Promise<void> {
     dev: isDev ? await createDev(basics) : undefined,
     inspect,
   });
-}
-
-/** @returns undefined when a socket of systemd has no place; the reason is on standard error then */
-function readListenFds(): ListenFds | undefined {
-  try {
-    return takeListenFds();
-  } catch (error) {
-    process.stderr.write(`gatefold: ${(error as Error).message}\n`);
-    process.exitCode = 1;
-    return undefined;
-  }
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {

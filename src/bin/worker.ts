@@ -68,10 +68,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   });
 }
 
-/**
- * @param plainRefusal returns the answer to a client that sends HTTP without TLS to the port of HTTPS
- * @returns undefined when the service has no TLS
- */
+/** @param plainRefusal returns the answer to a client that sends HTTP without TLS to the port of HTTPS */
 async function createTransport(settings: Settings, plainRefusal: () => string): Promise<TlsServer | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createTlsServer } = await import('../operate/https/serve/tls-server.ts');
@@ -79,7 +76,6 @@ async function createTransport(settings: Settings, plainRefusal: () => string): 
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }
 
-/** @returns undefined without STORE: the credentials table is then a file */
 async function createStoreTable({ store, storeKeys }: Settings): Promise<SharedTable | undefined> {
   if (store === undefined) return undefined;
   const { createSharedTable } = await import('../operate/store/worker.ts');

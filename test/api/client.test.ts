@@ -447,39 +447,25 @@ describe('a redirect', () => {
       ['GET', get],
       ['POST', post],
     ] as const) {
-      test(`${status} of a ${verb} to another origin is refused when the client has headers`, async () => {
-        const api = client(redirecting(status, `${foreignUrl}/stolen`), OWN);
-        const error = await use(api).catch((thrown: unknown) => thrown);
-        assert.ok(error instanceof ApiError);
-        assert.deepEqual([error.status, error.code], [status, 'REDIRECT_REFUSED']);
-        assert.match(error.message, /send a key by authorization/);
-        assert.equal(error.response?.headers.get('location'), `${foreignUrl}/stolen`);
-        assert.deepEqual(reached, []);
-      });
-
-      test(`${status} of a ${verb} within the origin is followed like fetch does`, async () => {
-        const bytes: unknown[] = [];
-        for (const options of [OWN, { authorization: 'Bearer x' }]) {
-          const api = client(redirecting(status, `${url}/a`, './b?c'), options);
-          assert.deepEqual(await use(api), { from: 'service' });
-          assert.equal(sent.at(-1)?.headers['x-api-key'], options.headers?.['X-Api-Key']);
-          bytes.push(
-            sent.map(({ line, body, headers }) => [line, `${body}`, headers.authorization, headers['content-type']]),
-          );
+      test(`${status} of a ${verb} is refused when the client has headers, and is followed otherwise`, async () => {
+        for (const target of [`${foreignUrl}/stolen`, '/a']) {
+          const error = await use(client(redirecting(status, target), OWN)).catch((thrown: unknown) => thrown);
+          assert.ok(error instanceof ApiError);
+          assert.deepEqual([error.status, error.code], [status, 'REDIRECT_REFUSED']);
+          assert.match(error.message, /send a key by authorization/);
+          assert.equal(error.response?.headers.get('location'), target);
         }
+        assert.deepEqual(reached, []);
+        const api = client(redirecting(status, '/a', './b?c'), { authorization: 'Bearer x' });
+        assert.deepEqual(await use(api), { from: 'service' });
         assert.equal(sent.length, 3);
-        assert.deepEqual(bytes[0], bytes[1]);
       });
     }
 
-  test('is refused by the headers of a call alone, and after a redirect within the origin', async () => {
-    const target = `${foreignUrl}/stolen`;
+  test('is refused by the headers of a call alone', async () => {
     const headers = { 'X-Api-Key': 'secret' };
-    const refused = { code: 'REDIRECT_REFUSED' };
-    await assert.rejects(client(redirecting(302, target)).user.index({}, { headers }), refused);
-    await assert.rejects(client(redirecting(302, '/a', target), OWN).user.index(), refused);
-    await assert.rejects(client(redirecting(302, url.replace('127.0.0.1', 'localhost')), OWN).user.index(), refused);
-    await assert.rejects(client(redirecting(302, url.replace('http:', 'https:')), OWN).user.index(), refused);
+    const call = client(redirecting(302, `${foreignUrl}/stolen`)).user.index({}, { headers });
+    await assert.rejects(call, { code: 'REDIRECT_REFUSED' });
     assert.deepEqual(reached, []);
   });
 
@@ -488,15 +474,10 @@ describe('a redirect', () => {
     assert.deepEqual([await api.user.index(), reached], [{ from: 'foreign' }, ['GET']]);
   });
 
-  test('is followed twenty times, and is no redirect without a Location', async () => {
-    const refused = { code: 'REDIRECT_REFUSED' };
-    const loop = (count: number) => client(redirecting(302, ...Array.from({ length: count }, () => '/a')), OWN);
-    assert.deepEqual(await loop(20).user.index(), { from: 'service' });
-    await assert.rejects(loop(21).user.index(), refused);
+  test('is no redirect without a Location, and with another status', async () => {
     const bare = client((response) => response.writeHead(302).end(), OWN);
     await assert.rejects(bare.user.index(), { code: 'HTTP_302' });
     await assert.rejects(client(redirecting(304, '/a'), OWN).user.index(), { code: 'HTTP_304' });
-    await assert.rejects(client(redirecting(302, 'http://['), OWN).user.index(), { code: 'NETWORK_ERROR' });
   });
 
   test('that a browser hides is refused', async () => {

@@ -35,7 +35,7 @@ export class ApiError<Body = unknown> extends Error {
    * - `HTTP_` and the status, such as `HTTP_502`: the answer has no `error_code`. A proxy has sent the answer, or
    *   `formatError` of the service file has made its body.
    * - `NETWORK_ERROR`: no complete answer came.
-   * - `REDIRECT_REFUSED`: the call has headers, and a redirect leads to another origin. In a browser, any redirect.
+   * - `REDIRECT_REFUSED`: the answer is a redirect, and the call has headers.
    * - `TIMEOUT`: no complete answer came within the call's `timeout`.
    */
   readonly code: string;

@@ -11,7 +11,7 @@ export interface ClientOptions {
    * request. A call is rejected with the error of this function.
    */
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
-  /** Headers of every request. A call that has headers follows no redirect to another origin, and none in a browser. */
+  /** Headers of every request. A call that has headers follows no redirect. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
    * Maximum milliseconds until the head of an answer has arrived, and again until its body has; default: no limit. The

@@ -41,13 +41,13 @@ export function explainPackageType(message: string, file: string): { reason: str
   };
 }
 
-export function whyCommonJs(packageType: PackageType | undefined): string {
+function whyCommonJs(packageType: PackageType | undefined): string {
   if (packageType === undefined) return 'there is no package.json above it';
   const { path, type } = packageType;
   return type === undefined ? `${path} has no "type"` : `${path} says "type": ${JSON.stringify(type)}`;
 }
 
-export function cureOf(packageType: PackageType | undefined): string {
+function cureOf(packageType: PackageType | undefined): string {
   return packageType === undefined
     ? 'make one with "type": "module"'
     : 'write "type": "module" there (npm pkg set type=module)';

@@ -26,16 +26,9 @@ export interface CommandIo {
   readonly isTTY: boolean;
   /** Returns the time in Unix milliseconds; default: `Date.now`. */
   readonly now?: () => number;
-  /** Milliseconds of CPU that one controller may take to load; default: LOAD_TIMEOUT. */
-  readonly loadTimeout?: number;
 }
 
-/**
- * The exit code of a command:
- * - 0: success.
- * - 1: a problem was found, the command cannot do its work, or the environment has an invalid setting.
- * - 2: the command line is wrong.
- */
+/** With 2, the command line is wrong. With 1, a problem was found, or the command cannot do its work. */
 export type ExitCode = 0 | 1 | 2;
 
 export class UsageError extends Error {}
@@ -46,7 +39,6 @@ export class CommandError extends Error {}
 export interface Command {
   /** The one or two words after `gatefold`: `routes` or `credentials issue`. */
   readonly name: string;
-  readonly usage?: string;
   /** A sentence for help, without its full stop. */
   readonly about: string;
   /**
@@ -74,7 +66,6 @@ export interface ListedCommand {
 }
 
 export interface CommandCall {
-  /** Key: the name of a flag that takes a value. Value: what the user gave, or undefined. */
   readonly flagValues: Readonly<Record<string, string | undefined>>;
   readonly switches: ReadonlySet<string>;
   readonly operands: readonly string[];
@@ -184,13 +175,14 @@ function listHelp(prefix: string, about: string, commands: readonly ListedComman
   return [`Usage: ${prefix} COMMAND [OPTIONS]`, '', `${about}.`, '', ...lines, '', note].join('\n');
 }
 
-function helpOf({ name, usage, about, flags }: Command): string {
-  const words = usage === undefined ? name : `${name} ${usage}`;
+function helpOf({ name, operands = [], about, flags }: Command): string {
   const lines = Object.entries({ ...flags, ...COMMON_FLAGS }).map(
     ([flag, help]) => `  ${`--${flag}`.padEnd(23)}${help.replaceAll('\n', `\n${' '.repeat(25)}`)}`,
   );
   const note = 'The other settings of the server are flags here, too.';
-  return [`Usage: gatefold ${words}`, '', `${about}.`, '', ...lines, '', note].join('\n');
+  return [`Usage: gatefold ${[name, ...operands].join(' ')} [OPTIONS]`, '', `${about}.`, '', ...lines, '', note].join(
+    '\n',
+  );
 }
 
 function printFailure(prefix: string, error: unknown, io: CommandIo): Promise<ExitCode> {

@@ -23,7 +23,6 @@ import { readOrEmpty } from './types.ts';
 
 export const command: Command = {
   name: 'contracts',
-  usage: '[--check]',
   about:
     'Write the types that only TypeScript understands, such as Insertable<UserTable>, as plain types beside the controllers',
   flags: { check: `Write nothing, and exit with 1 when ${MADE_TYPES_FILE} is out of date` },

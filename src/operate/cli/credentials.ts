@@ -25,10 +25,9 @@ const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store'];
 
 const ISSUE: Command = {
   name: 'credentials issue',
-  usage: '--name NAME [--methods GET,POST] [--expires ISO-DATE|90d] [--groups LIST] [--scopes LIST] …',
   about: 'Make a credential and print its token, this once',
   flags: {
-    'name NAME': 'Who will use it',
+    'name NAME': 'Who will use it; it must be given',
     'methods LIST': 'The HTTP methods it may use, with commas; default: all',
     'expires WHEN':
       'A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
@@ -46,7 +45,6 @@ const LIST: Command = { name: 'credentials list', about: 'Show the table, withou
 
 const ROTATE: Command = {
   name: 'credentials rotate',
-  usage: 'ID [--overlap 7d]',
   about: 'Make a new secret under the same id and print its token, this once',
   flags: { 'overlap SPAN': 'How long the old secret stays valid (30m, 12h, 7d); default: it ends at once' },
   operands: ['ID'],
@@ -56,7 +54,6 @@ const ROTATE: Command = {
 
 const REVOKE: Command = {
   name: 'credentials revoke',
-  usage: 'ID [--here [--undo]]',
   about: 'End a credential and its sessions, for good',
   flags: {
     here: 'Only on this machine, without the store: for an emergency while the store is away',
@@ -69,9 +66,8 @@ const REVOKE: Command = {
 
 const PRUNE: Command = {
   name: 'credentials prune',
-  usage: '--revoked-before 90d',
   about: 'Remove the rows that were revoked long ago',
-  flags: { 'revoked-before WHEN': 'A day or time in UTC (2030-01-31), or a span before now (90d)' },
+  flags: { 'revoked-before WHEN': 'A day or time in UTC (2030-01-31), or a span before now (90d); it must be given' },
   reads: READS,
   run: prune,
 };
@@ -238,7 +234,6 @@ function drawTable(rows: readonly ListedRow[]): string {
     .join('\n');
 }
 
-/** Returns `-` for a quarantined (invalid) row, whose fields nothing uses. */
 function unlessQuarantined(row: ListedRow, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }

@@ -50,13 +50,17 @@ const CHECKS: readonly {
 ];
 
 async function run(call: CommandCall): Promise<Answer> {
-  const { settings, io, ink } = call;
-  const inspection = await inspectFolder(settings, io).catch((error: Error) => error);
+  const inspection = await inspectFolder(call.settings, call.io).catch((error: Error) => error);
+  return examine({ ...call, inspection });
+}
+
+export async function examine(installation: Installation): Promise<Answer> {
+  const { io, ink } = installation;
   const findings: Finding[] = [];
   for (const { topic, check } of CHECKS) {
     const report: Report = (level, message, at) => void findings.push({ level, topic, message, at });
     try {
-      await check({ ...call, inspection }, report);
+      await check(installation, report);
     } catch (error) {
       report('wrong', (error as Error).message);
     }

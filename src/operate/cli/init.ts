@@ -14,7 +14,6 @@ import { quote } from './deploy/ssh.ts';
 
 export const command: Command = {
   name: 'init',
-  usage: '[FOLDER]',
   about: 'Make a project: a package.json, a typed controller, its test; existing files are kept',
   flags: {
     web: 'Also make a front end in web/: a page with a typed client, built by Vite, served from the same origin',
@@ -40,6 +39,8 @@ const COPIED_FILES = ['tsconfig.json', '.vscode/launch.json', 'AGENTS.md'];
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 const WEB_FILES = ['index.html', 'tsconfig.json', 'vite.config.ts', 'src/style.css'].map((path) => `web/${path}`);
 const WEB_MAIN = 'web/src/main.ts';
+type NewFile = [path: string, text: string];
+
 /** For a project whose controllers this command does not know. */
 const BARE_MAIN = `// Name your controllers: { order: typeof OrderController }, with an \`import type\` of each.
 import { createClient } from 'gatefold/client';
@@ -64,26 +65,19 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
   const sourceToPack =
     switches.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const isNew = !hasControllers(folder);
-  const copiedFiles = [...COPIED_FILES, ...(isNew ? STARTER_FILES : []), ...(hasWeb ? WEB_FILES : [])];
-  const files: [path: string, text: string][] = [
+  const webFiles = isNew ? [...WEB_FILES, WEB_MAIN] : WEB_FILES;
+  const copiedFiles = [...COPIED_FILES, ...(isNew ? STARTER_FILES : []), ...(hasWeb ? webFiles : [])];
+  const files: NewFile[] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     [
       '.gitignore',
       `node_modules/\n${hasWeb ? 'web/dist/\n' : ''}# Credentials, session keys and certificates.\ndata/\ntls/\n`,
     ],
-    ...copiedFiles.map((path): [string, string] => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
-    ...(hasWeb ? [[WEB_MAIN, isNew ? readPackageFile(`${EXAMPLE}/${WEB_MAIN}`) : BARE_MAIN] as [string, string]] : []),
+    ...copiedFiles.map((path): NewFile => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
+    ...(hasWeb && !isNew ? [[WEB_MAIN, BARE_MAIN] as NewFile] : []),
     ['README.md', readmeOf(name, hasWeb)],
     ...(switches.has('docker') ? dockerFiles(sourceToPack !== undefined, hasWeb) : []),
-    ...(switches.has('systemd')
-      ? ([
-          [`${name}.service`, unitOf(name, hasWeb)],
-          [
-            `${name}.socket`,
-            readPackageFile('deploy/gatefold.socket').replaceAll(/(?:deploy\/)?gatefold\.s/g, `${name}.s`),
-          ],
-        ] as [string, string][])
-      : []),
+    ...(switches.has('systemd') ? systemdFiles(name, hasWeb) : []),
   ];
   const madeFiles: string[] = [];
   const keptFiles: string[] = [];
@@ -211,7 +205,7 @@ The page is in \`web/\`: \`npm run dev:web\` beside \`npm run dev\` shows it at 
 `;
 }
 
-const dockerFiles = (isPacked: boolean, hasWeb: boolean): [path: string, text: string][] => [
+const dockerFiles = (isPacked: boolean, hasWeb: boolean): NewFile[] => [
   [
     'Dockerfile',
     `FROM node:24-bookworm-slim
@@ -232,21 +226,21 @@ CMD ["node_modules/.bin/gatefold", "serve"]
   ['.dockerignore', 'node_modules\n.git\n.env*\ndata\ntls\ntest\n'],
 ];
 
-/** Adapts deploy/gatefold.service, the systemd unit of a checkout, to a project in /opt. */
-function unitOf(name: string, hasWeb: boolean): string {
-  const page = 'Environment=PUBLIC_DIR=/opt/gatefold/web/dist PUBLIC_FALLBACK=index.html';
-  return readPackageFile('deploy/gatefold.service')
+/** Adapts the systemd unit of a checkout, and its socket, to a project in /opt. */
+function systemdFiles(name: string, hasWeb: boolean): NewFile[] {
+  const page = `Environment=PUBLIC_DIR=/opt/${name}/web/dist PUBLIC_FALLBACK=index.html`;
+  const renameFiles = (text: string) => text.replaceAll(/(?:deploy\/)?gatefold\.s/g, `${name}.s`);
+  const unit = renameFiles(readPackageFile('deploy/gatefold.service'))
     .replace(/^Environment=READY=all$/m, (line) => (hasWeb ? `${line}\n${page}` : line))
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)
-    .replaceAll('/opt/gatefold', `/opt/${name}`)
-    .replaceAll('/var/lib/gatefold', `/var/lib/${name}`)
+    .replaceAll(/(\/opt\/|\/var\/lib\/|enable --now |StateDirectory=)gatefold/g, `$1${name}`)
     .replaceAll('/etc/gatefold/gatefold.env', `/etc/${name}.env`)
-    .replaceAll('deploy/gatefold.service', `${name}.service`)
-    .replaceAll('gatefold.socket', `${name}.socket`)
-    .replaceAll('enable --now gatefold', `enable --now ${name}`)
     .replace('the checkout, built, in', 'the project in')
     .replace('npm ci && npm run build && npm ci --omit=dev', 'npm ci --omit=dev')
     .replace(/^# Gatefold under systemd/m, `# ${name} under systemd`)
-    .replace(/^Description=.*$/m, `Description=${name}`)
-    .replace(/^StateDirectory=gatefold$/m, `StateDirectory=${name}`);
+    .replace(/^Description=.*$/m, `Description=${name}`);
+  return [
+    [`${name}.service`, unit],
+    [`${name}.socket`, renameFiles(readPackageFile('deploy/gatefold.socket'))],
+  ];
 }

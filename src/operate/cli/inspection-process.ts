@@ -37,8 +37,8 @@ export function runInspection(): void {
 }
 
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
-  const { settings, skip, loadTimeout, wantsDocument, wantsTypes, madeTypes } = job;
-  const dir = settings.controllersDir;
+  const { settings, skip, wantsDocument, wantsTypes, madeTypes } = job;
+  const { controllersDir: dir, loadTimeout } = settings;
   provideChannels(async () => (await import('../../live/channels/hub.ts')).createLocalChannels());
   let serviceState = { kind: 'none' } as ServiceState;
   const onService = (state: ServiceState) => {

@@ -16,8 +16,6 @@ export interface Job {
   readonly settings: Settings;
   /** The files that ended or blocked the process in an earlier attempt. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
-  /** Milliseconds that one file may take to load. */
-  readonly loadTimeout: number;
   readonly wantsDocument?: true;
   readonly wantsTypes?: true;
   /** The file with made types (contract/made-types.ts); default: the one in the folder of controllers. */
@@ -33,28 +31,24 @@ export interface ListedOperation {
   readonly sendsAll?: boolean;
 }
 
-export interface LoadedGroup extends GroupLoad {
+export interface LoadedFile extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
+}
+
+export interface LoadedGroup extends LoadedFile {
   readonly operations: readonly ListedOperation[];
   /** Set for a strict group, which refuses paths that no operation has: its routes or the service file make it so. */
   readonly strict?: 'routes' | 'service' | undefined;
 }
 
-/** The service file has the rules for all controllers: `service.ts`. */
-export interface InspectedService extends GroupLoad {
-  /** The absolute path of the file. */
-  readonly path: string;
-}
-
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
-  readonly service?: InspectedService | undefined;
+  readonly service?: LoadedFile | undefined;
   /** The names of the channels that the controllers open when they load. */
   readonly channels: readonly string[];
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly strayErrors: readonly { readonly reason: string; readonly at?: string }[];
-  // The fields that follow are undefined unless the job asks for them.
   readonly document?: OpenApiDocument | undefined;
   readonly declarations?: Declarations | undefined;
 }
@@ -88,10 +82,9 @@ export async function inspectFolder(
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();
-  const loadTimeout = io.loadTimeout ?? settings.loadTimeout;
   // Each further attempt skips one more file.
   for (let attempt = 0; attempt <= files.size; attempt++) {
-    const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], loadTimeout, ...wanted };
+    const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], ...wanted };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;
     skip.set(outcome.file, outcome.reason);
@@ -99,7 +92,7 @@ export async function inspectFolder(
   throw new CommandError('Cannot load the controllers: the folder keeps changing; try again when it does not');
 }
 
-export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | InspectedService)[] {
+export function brokenFiles({ service, groups }: Inspection): LoadedFile[] {
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
 
@@ -125,7 +118,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     child.on('message', (message: InspectionMessage) => {
       clearTimeout(timer);
       // The child process gives up an import that is out of time, unless its event loop does not turn.
-      timer = setTimeout(killHung, (CLOCK_FACTOR + 1) * job.loadTimeout);
+      timer = setTimeout(killHung, (CLOCK_FACTOR + 1) * job.settings.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
       else if (message.kind === 'loading') loadingFile = message.file;
       else if (message.kind === 'loaded') loadingFile = undefined;

@@ -7,15 +7,12 @@ import { plain, shortPlace } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../../live/load/naming.ts';
-import { cureOf, readPackageType, whyCommonJs } from '../../live/load/package-type.ts';
-import { typescriptSupport } from '../../live/load/typescript.ts';
 import { routeTable } from '../../request/routes.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { listRoutes } from './routes.ts';
 
 export const command: Command = {
   name: 'new',
-  usage: 'GROUP',
   about: 'Make a controller to edit: gatefold new user makes UserController.ts, which answers /api/user',
   operands: ['GROUP'],
   run,
@@ -42,18 +39,11 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     .filter(({ kind }) => kind === 'group')
     .map(({ methods, path: url, operation }) => ({ methods, path: url, operation }));
   const lines = groupRoutes.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
-  const hints: string[] = [];
-  if (typescriptSupport() === 'none')
-    hints.push('This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.');
   if (group.includes('/') && !serviceMentions('folders', dir))
-    hints.push('It serves once the service file says so: export default defineService({ folders: true })');
-  const packageType = readPackageType(path);
-  // tsx loads the file whatever the package.json says.
-  if (packageType?.type === 'commonjs' && typescriptSupport() !== 'tsx')
-    hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${cureOf(packageType)}.`);
+    lines.push('It serves once the service file says so: export default defineService({ folders: true })');
   return {
     json: { group, file: path, routes: groupRoutes },
-    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...hints].join('\n'),
+    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines].join('\n'),
   };
 }
 

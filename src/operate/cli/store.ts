@@ -21,7 +21,6 @@ const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKey
 
 const INIT: Command = {
   name: 'store init',
-  usage: '[--print]',
   about: 'Make the tables of the store; what exists stays as it is',
   flags: { print: 'Print the SQL for an administrator, and change nothing' },
   reads: READS,
@@ -37,7 +36,6 @@ const STATUS: Command = {
 
 const IMPORT: Command = {
   name: 'store import',
-  usage: '[FOLDER] [--merge]',
   about: 'Copy the table and the session key of a data folder into the store, all or nothing',
   flags: { merge: 'The store may have rows: add the ones that it lacks, and change none' },
   operands: ['[FOLDER]'],
@@ -47,7 +45,6 @@ const IMPORT: Command = {
 
 const EXPORT: Command = {
   name: 'store export',
-  usage: 'FOLDER',
   about: 'Copy the table and the session key of the store into a new data folder',
   operands: ['FOLDER'],
   reads: READS,
@@ -82,7 +79,6 @@ async function status({ settings }: CommandCall): Promise<Answer> {
   });
 }
 
-/** Returns the bytes of the table and what they mean, from FILLING_BYTES on with what to do. */
 export function describeBytes(bytes: number): string {
   const share = `${bytes} of ${MAX_BYTES}, ${Math.floor((100 * bytes) / MAX_BYTES)} %`;
   return bytes > FILLING_BYTES ? `${share}: ${FILLING_ADVICE}` : share;
@@ -92,7 +88,6 @@ export interface StoreDescription {
   /** The version of the rows, which differs after each change. */
   readonly version: string;
   readonly rows: number;
-  /** The bytes of the table, whose limit is MAX_BYTES. */
   readonly bytes: number;
   readonly isWritable: boolean;
   /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */

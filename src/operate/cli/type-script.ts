@@ -22,8 +22,6 @@ export interface TypeScript {
   readonly close: () => void;
 }
 
-/** The names of installed packages, of which the first that can be asked is used. */
-const NAMES = ['typescript', 'typescript-6', 'typescript-5'];
 /** Without strict checks of null, a type would lose `null` and `undefined`. */
 const OPTIONS = { noEmit: true, strictNullChecks: true, allowImportingTsExtensions: true };
 
@@ -31,20 +29,18 @@ const OPTIONS = { noEmit: true, strictNullChecks: true, allowImportingTsExtensio
 export async function openTypeScript(folder: string, paths: readonly string[]): Promise<TypeScript> {
   const require = createRequire(join(folder, 'x.js'));
   const configPath = findConfig(folder);
-  let reason = '';
-  for (const name of NAMES)
-    try {
-      const loaded = require(name) as typeof ts;
-      if (typeof loaded.createProgram === 'function') return openClassic(loaded, folder, configPath, paths);
-      const load = (part: string) => import(pathToFileURL(require.resolve(`${name}/unstable/${part}`)).href);
-      const parts = { ...(await load('sync')), ...(await load('ast')), version: loaded.version };
-      return openNative(parts, folder, configPath, paths);
-    } catch (error) {
-      reason ||= lineOf(error).slice(0, 100);
-    }
-  throw new CommandError(
-    `No TypeScript 5.9, 6 or 7 can be asked: ${reason}. Run beside the controllers: npm install --save-dev typescript`,
-  );
+  try {
+    const loaded = require('typescript') as typeof ts;
+    if (typeof loaded.createProgram === 'function') return openClassic(loaded, folder, configPath, paths);
+    const load = (part: string) => import(pathToFileURL(require.resolve(`typescript/unstable/${part}`)).href);
+    const parts = { ...(await load('sync')), ...(await load('ast')), version: loaded.version };
+    return openNative(parts, folder, configPath, paths);
+  } catch (error) {
+    const reason = lineOf(error).slice(0, 100);
+    throw new CommandError(
+      `No TypeScript 5.9, 6 or 7 can be asked: ${reason}. Run beside the controllers: npm install --save-dev typescript`,
+    );
+  }
 }
 
 function openClassic(

@@ -11,7 +11,6 @@ import { brokenPlace } from './routes.ts';
 
 export const command: Command = {
   name: 'types',
-  usage: '[--out FILE] [--check]',
   about: 'Write the types of all operations for a front end: createClient<Api>() needs no source of the service',
   flags: {
     'out FILE': 'The file to write; default: standard output',

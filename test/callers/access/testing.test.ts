@@ -23,8 +23,10 @@ const FILES = {
     });`,
   'MeController.ts': `
     import type { ControllerParams, Operations } from 'gatefold';
+    import { Reply } from '${GATEFOLD}';
     interface User { id: string; name: string }
     export default class MeController {
+      'GET moved'() { return Reply.redirect('/api/me/user'); }
       static operations: Operations<MeController> = { 'GET both': { access: ['user', 'application'] }, 'GET user': { access: 'user' } };
       'GET'(_: unknown, { user, application }: ControllerParams<{ user?: User }>) {
         return { user: user?.name ?? null, application: application?.name ?? null };
@@ -36,6 +38,7 @@ const FILES = {
     }`,
 };
 declare class MeController {
+  'GET moved'(): { user: string };
   'GET user'(): { user: string };
 }
 const EVE = { headers: { authorization: 'Token eve' } };
@@ -66,6 +69,7 @@ describe('a test under a service file', () => {
     assert.deepEqual(await ask(ann, '/me', EVE), { user: 'Ann', application: null });
     const client = ann.client<{ me: typeof MeController }>({ headers: { 'X-Other': '1' } });
     assert.deepEqual(await client.me['GET user'](), { user: 'Ann' });
+    assert.deepEqual(await ann.client<{ me: typeof MeController }>().me['GET moved'](), { user: 'Ann' });
     assert.deepEqual(await ask(api.as(BOB), '/me/user'), { user: 'Bob' });
     assert.deepEqual(await ask(ann, '/me/user'), { user: 'Ann' });
   });

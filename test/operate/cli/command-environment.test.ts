@@ -31,16 +31,15 @@ describe('files of variables', { timeout: 300_000 }, () => {
     assert.equal((await issue()).code, 0);
   });
 
-  test('gatefold serve reads no .env, and one by ENV_FILE and --env-file', async (context) => {
-    const { root, start } = project(context, { '.env': 'WORD=one\n', 'mine.env': 'WORD=mine\n' });
-    assert.equal((await word((await start([])).port)).word, null);
-    assert.equal((await word((await start([], { ENV_FILE: 'mine.env' })).port)).word, 'mine');
-    assert.equal((await word((await start(['--env-file', join(root, '.env')])).port)).word, 'one');
+  test('gatefold serve reads the file of --env-file, or else of ENV_FILE', async (context) => {
+    const { root, start } = project(context, { 'mine.env': 'WORD=mine\n' });
+    const service = await start(['--env-file', join(root, 'mine.env')], { ENV_FILE: 'none.env' });
+    assert.equal((await word(service.port)).word, 'mine');
     await assert.rejects(start([], { ENV_FILE: 'none.env' }), /exit 1: gatefold: ENV_FILE: cannot read .*none\.env/);
   });
 
   test('a key command is beside the server that runs, or ran last', async (context) => {
-    const { root, start, run } = project(context, { '.env': 'DATA_DIR=./dev-data\n' });
+    const { root, start, run } = project(context, { '.env': 'DATA_DIR=./dev-data\nWORD=one\n' });
     const rows = (folder: string) => {
       const path = join(root, folder, 'production.json');
       return existsSync(path) ? (readFileSync(path, 'utf8').match(/"id"/g) ?? []).length : 0;
@@ -60,6 +59,7 @@ describe('files of variables', { timeout: 300_000 }, () => {
 
     assert.equal((await issue({ ENV_FILE: 'off' })).code, 0);
     const serve = await start([], {});
+    assert.equal((await word(serve.port)).word, null, 'serve reads no .env');
     assert.equal((await issue()).code, 0);
     assert.deepEqual([rows('dev-data'), rows('data')], [1, 2], 'serve runs, and dev does not');
 

@@ -1,10 +1,12 @@
 // The part of `gatefold deploy` that runs on the machine, without ssh: which files are removed and which are kept.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { chmodSync, chownSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { pruneCopies, removeRelease } from '../../../src/operate/cli/deploy/folders.ts';
-import { runNpm, setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
+import { extract, runNpm, setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
 import { serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
 import { createFolder } from '../../support/folder.ts';
 
@@ -66,6 +68,24 @@ test('a script that fails has its error and the cause in the message, and neithe
       'npm run predeploy ended with 1: DrizzleQueryError: Failed query: ALTER TABLE "taks" ADD COLUMN "priority" integer; | ' +
       'cause: PostgresError: relation "taks" does not exist',
   });
+});
+
+test('extract gives a stream up after a minute of silence, which begins again with each byte', async (t) => {
+  const refresh = t.mock.fn();
+  const setTimeout = t.mock.method(globalThis, 'setTimeout', () => ({ refresh }));
+  const input = new PassThrough();
+  const extracting = extract(input, createFolder(t, {}));
+  const calls = setTimeout.mock.calls as unknown as readonly { readonly arguments: readonly [() => void, number] }[];
+  const [endConnection = () => {}, ms] = calls[0]?.arguments ?? [];
+  t.after(() => endConnection());
+  for (const count of [1, 2]) {
+    const arrival = once(input, 'data');
+    input.write('x');
+    await arrival;
+    assert.deepEqual([ms, refresh.mock.callCount()], [60_000, count]);
+  }
+  endConnection();
+  await assert.rejects(extracting, { message: 'Cannot extract the files: the connection is lost' });
 });
 
 describe('the modes of a release', () => {

@@ -2,18 +2,31 @@
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { findLookAlikes } from '../../../src/live/load/look-alikes.ts';
 import { runCommand } from '../../../src/operate/cli/command.ts';
-import { checkNode, command } from '../../../src/operate/cli/doctor.ts';
+import { checkNode, command, examine as examineParts } from '../../../src/operate/cli/doctor.ts';
 import type { Finding, Report } from '../../../src/operate/cli/finding.ts';
+import { type Inspection, inspectFolder } from '../../../src/operate/cli/inspection.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const HASH = `sha256:${'A'.repeat(43)}`;
 const SDK = { 'controllers/SdkController.mjs': 'export default { index() {} };\n' };
 
-const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
+type Run = Parameters<typeof runHere>[0];
+const run: Run = (argv, io) => runCommand(command, argv, io);
+
+let soundInspection: Promise<Inspection> | undefined;
+/** Starts no process: the controllers are those of SDK, in another folder. For findings about all but controllers. */
+const runWithSound: Run = (argv, io) => {
+  const examineWithSound: typeof command.run = async (call) => {
+    soundInspection ??= inspectFolder({ ...call.settings, controllersDir: join(soundProject, 'controllers') }, io);
+    return examineParts({ ...call, inspection: await soundInspection });
+  };
+  return runCommand({ ...command, run: examineWithSound }, argv, io);
+};
+const soundProject = makeProject({ after }, SDK);
 
 interface Examined {
   readonly ok: boolean;
@@ -22,8 +35,17 @@ interface Examined {
   readonly findings: readonly Finding[];
 }
 
-async function examine(cwd: string, argv: readonly string[] = [], env: Record<string, string> = {}) {
-  const { code, out, err } = await runHere(run, ['--json', ...argv], { cwd, env, now: () => NOW, loadTimeout: 2000 });
+const examine = (cwd: string, argv: readonly string[] = [], env: Record<string, string> = {}) =>
+  examineBy(run, cwd, argv, env);
+const examineBeside = (cwd: string, argv: readonly string[] = [], env: Record<string, string> = {}) =>
+  examineBy(runWithSound, cwd, argv, env);
+
+async function examineBy(run: Run, cwd: string, argv: readonly string[], env: Record<string, string>) {
+  const { code, out, err } = await runHere(run, ['--json', ...argv], {
+    cwd,
+    env: { LOAD_TIMEOUT: '2s', ...env },
+    now: () => NOW,
+  });
   assert.equal(err, '');
   assert.equal(out.trimEnd().split('\n').length, 1);
   const report = JSON.parse(out) as Examined;
@@ -72,7 +94,7 @@ test('checkNode reports a version of Node that is too old', () => {
 test('doctor reports variables that nothing reads, and trusted proxies that include every address', async (t) => {
   const cwd = makeProject(t, SDK);
   const env = { RATELIMIT: '100/s', GATEFOLD_DOCS: 'off', TRUSTED_PROXIES: '10.0.0.0/8,::/0', HOSTNAME: 'a' };
-  const { lines } = await examine(cwd, [], env);
+  const { lines } = await examineBeside(cwd, [], env);
   assert.deepEqual(
     lines.filter((line) => line.includes(' settings ')),
     [
@@ -102,7 +124,7 @@ test('doctor reports invalid settings, and prints no secret', async (t) => {
   const cwd = makeProject(t, SDK);
   const secret = 'correct-horse-battery-staple-0123';
   const env = { PORT: 'http', BODY_LIMIT: '2MiB', KEEP_ALIVE_TIMEOUT: '72', SESSION_KEY: secret, HOST: '' };
-  const { lines, wrong, out } = await examine(cwd, ['--log-level', 'warn', '--workers=none'], env);
+  const { lines, wrong, out } = await examineBeside(cwd, ['--log-level', 'warn', '--workers=none'], env);
   assert.equal(wrong, 2);
   assert.deepEqual(
     lines.filter((line) => line.includes(' settings ')),
@@ -112,10 +134,10 @@ test('doctor reports invalid settings, and prints no secret', async (t) => {
     ],
   );
   assert.ok(!out.includes(secret));
-  const visible = await examine(cwd, ['--session-key', secret]);
+  const visible = await examineBeside(cwd, ['--session-key', secret]);
   has(visible.lines, 'warning settings --session-key shows the secret to every user of this machine; use SESSION_KEY');
   assert.ok(!visible.out.includes(secret));
-  const short = await examine(cwd, [], { SESSION_KEY: 'hunter2' });
+  const short = await examineBeside(cwd, [], { SESSION_KEY: 'hunter2' });
   assert.equal(short.wrong, 1);
   assert.ok(!short.out.includes('hunter2'));
 });
@@ -134,7 +156,7 @@ test('doctor reports controllers and tables that other users can write', async (
   chmodSync(join(cwd, 'controllers'), 0o777);
   chmodSync(join(cwd, 'controllers/SdkController.mjs'), 0o664);
   chmodSync(join(cwd, 'data/production.json'), 0o666);
-  const { lines, wrong } = await examine(cwd);
+  const { lines, wrong } = await examineBeside(cwd);
   assert.equal(wrong, 2);
   has(lines, `wrong folder controllers: every user of this machine can write to it`);
   has(lines, 'note folder controllers/SdkController.mjs: its group can write to it');
@@ -151,7 +173,7 @@ test('doctor does not count the service file as a controller', async (t) => {
 
 test('doctor reports a service file that is gone, and a folder that cannot keep its mark', async (t) => {
   const marked = makeProject(t, { ...SDK, 'data/service-file.accepted': '' });
-  has((await examine(marked)).lines, 'wrong service the service has had a service file, and it is gone');
+  has((await examineBeside(marked)).lines, 'wrong service the service has had a service file, and it is gone');
   const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
   const project = makeProject(t, { ...SDK, 'controllers/service.mjs': service, file: '' });
   const { lines } = await examine(project, ['--data-dir', join(project, 'file/none')]);
@@ -264,7 +286,7 @@ describe('doctor on credentials', () => {
       ]),
     );
     chmodSync(join(cwd, 'data/production.json'), 0o644);
-    const { lines, wrong, warnings, out } = await examine(cwd);
+    const { lines, wrong, warnings, out } = await examineBeside(cwd);
     assert.deepEqual([wrong, warnings], [3, 3]);
     const at = 'credentials data/production.json: ';
     assert.deepEqual(
@@ -283,7 +305,7 @@ describe('doctor on credentials', () => {
 
   test('reports a copy of a store that is read without STORE', async (t) => {
     const text = JSON.stringify({ store: { version: 'a/b/1' }, production: [] });
-    const { lines } = await examine(makeProject(t, { ...SDK, 'data/production.json': text }));
+    const { lines } = await examineBeside(makeProject(t, { ...SDK, 'data/production.json': text }));
     has(lines, "warning credentials data/production.json: it is a copy of a store's table; set STORE");
   });
 
@@ -296,7 +318,7 @@ describe('doctor on credentials', () => {
       row({ id: 'eeeeeeeeeeee', name: 'old', revoked_at: '2025-01-01', revoked_by: 'Ann' }),
       row({ name: 'no id' }),
     ];
-    const { lines } = await examine(makeProject(t, table(rows)));
+    const { lines } = await examineBeside(makeProject(t, table(rows)));
     const at = 'credentials data/production.json: ';
     assert.deepEqual(
       lines.filter((line) => line.includes(' credentials ')),
@@ -316,21 +338,21 @@ describe('doctor on credentials', () => {
     const many = Array.from({ length: 60 }, (_, i) =>
       row({ id: id(i), name: id(i), expires_at: i < 55 ? '2025-01-01' : '2026-01-02' }),
     );
-    const { lines, wrong } = await examine(makeProject(t, table(many)));
+    const { lines, wrong } = await examineBeside(makeProject(t, table(many)));
     assert.equal(wrong, 51);
     has(lines, 'wrong credentials data/production.json: 10 more of the kind');
     const soon = many.map((fields) => ({ ...fields, expires_at: '2026-01-02' }));
-    const later = await examine(makeProject(t, table(soon)));
+    const later = await examineBeside(makeProject(t, table(soon)));
     assert.deepEqual([later.wrong, later.warnings], [0, 51]);
   });
 
   test('reports an invalid session key', async (t) => {
     const cwd = makeProject(t, { ...SDK, 'data/session.key': 'hunter2' });
-    const { lines, wrong, out } = await examine(cwd);
+    const { lines, wrong, out } = await examineBeside(cwd);
     assert.equal(wrong, 1);
     has(lines, 'wrong credentials Cannot use data/session.key: it has 7 characters');
     assert.ok(!out.includes('hunter2'));
-    const given = await examine(cwd, [], { SESSION_KEY: 'correct-horse-battery-staple-0123' });
+    const given = await examineBeside(cwd, [], { SESSION_KEY: 'correct-horse-battery-staple-0123' });
     assert.equal(given.wrong, 0);
   });
 });
@@ -350,7 +372,7 @@ test('doctor reports each skipped identity provider, with the reason', async (t)
       { ...provider, name: 'clear', issuer: 'http://id.example' },
     ]),
   });
-  const { lines, wrong, out } = await examine(cwd);
+  const { lines, wrong, out } = await examineBeside(cwd);
   assert.equal(wrong, 1);
   assert.deepEqual(
     lines
@@ -361,7 +383,7 @@ test('doctor reports each skipped identity provider, with the reason', async (t)
     ],
   );
   assert.ok(!out.includes('someone@'));
-  const broken = await examine(makeProject(t, { ...SDK, 'data/identity-providers.json': '{' }));
+  const broken = await examineBeside(makeProject(t, { ...SDK, 'data/identity-providers.json': '{' }));
   assert.equal(broken.wrong, 1);
   has(broken.lines, 'wrong identity Cannot read the identity providers: data/identity-providers.json: it is not JSON');
 });
@@ -405,7 +427,7 @@ describe('doctor on traces', () => {
   };
   for (const [name, { env, found, wrong: mistakes = 0 }] of Object.entries(rows))
     test(name, async (t) => {
-      const { lines, wrong, out } = await examine(makeProject(t, SDK), [], env);
+      const { lines, wrong, out } = await examineBeside(makeProject(t, SDK), [], env);
       const about = lines.filter((line) => line.includes(' traces '));
       assert.equal(about.length, found.length, about.join('\n'));
       for (const text of found) has(about, text);

@@ -35,39 +35,11 @@ function check(project: string, script: string): string {
   return ran.flatMap(({ status, stdout, stderr }) => (status === 0 ? [] : [stdout + stderr])).join('');
 }
 
-test('init makes a project that compiles, serves and passes its test', async (t) => {
-  const cwd = makeProject(t);
-  const { code, out, err } = await runHere(init, ['My API'], { cwd });
-  assert.deepEqual([code, err], [0, '']);
-  assert.match(out, /^Made My API\/package\.json$/m);
-  assert.match(out, /Next:\n {2}cd 'My API'\n {2}npm install\n {2}npm run dev\n$/);
-  const project = join(cwd, 'My API');
-  const { name, type, scripts, dependencies } = readJson(join(project, 'package.json'));
-  assert.deepEqual([name, type], ['my-api', 'module']);
-  assert.equal(resolve(project, dependencies.gatefold.replace('file:', '')), packagePath());
-  assert.equal(dependencies.tsx !== undefined, !STRIPS_TYPES);
-
-  install(project);
-  assert.equal(check(project, scripts.test), '');
-  const api = await startTest({ controllers: join(project, 'controllers') });
-  t.after(() => api.close());
-  assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });
-  assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'the project is strict: an extra segment is 404');
-  assert.equal((await api.fetch('/hello', { method: 'DELETE' })).status, 405);
-});
-
-test('init adds no controller, service file or test to a folder that has controllers', async (t) => {
-  const cwd = makeProject(t, { 'controllers/MineController.js': 'export default class {}' });
-  const { out } = await runHere(init, [], { cwd });
-  assert.match(out, /^Made AGENTS\.md$/m);
-  assert.deepEqual(readdirSync(join(cwd, 'controllers')), ['MineController.js']);
-  assert.equal(existsSync(join(cwd, 'test')), false);
-});
-
-test('the example code of AGENTS.md compiles and passes its test', async (t) => {
+/** The example code of AGENTS.md as files of a project. */
+function exampleFiles(): Readonly<Record<string, string>> {
   const text = readFileSync(join(ROOT, 'examples/smallest/AGENTS.md'), 'utf8');
   const [, controller = '', testing = ''] = text.split(/^```ts$/m).map((part) => part.split('\n```')[0] ?? '');
-  const cwd = makeProject(t, {
+  return {
     'controllers/BookController.ts': controller,
     'lib/books.ts': `export interface NewBook { /** @minLength 1 */ title: string }
       export interface Book extends NewBook { id: number }
@@ -86,10 +58,38 @@ test('the example code of AGENTS.md compiles and passes its test', async (t) => 
       /^const \{ book \}[\s\S]*$/m,
       (rest) => `test('a book', async () => {${rest}});`,
     ),
-  });
-  assert.equal((await runHere(init, [], { cwd })).code, 0);
-  install(cwd);
-  assert.deepEqual(check(cwd, readJson(join(ROOT, 'examples/smallest/package.json')).scripts.test), '');
+  };
+}
+
+test('init makes a project that compiles, serves and passes its test, also with the example of AGENTS.md', async (t) => {
+  const cwd = makeProject(t);
+  const { code, out, err } = await runHere(init, ['My API'], { cwd });
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(out, /^Made My API\/package\.json$/m);
+  assert.match(out, /Next:\n {2}cd 'My API'\n {2}npm install\n {2}npm run dev\n$/);
+  const project = join(cwd, 'My API');
+  const { name, type, scripts, dependencies } = readJson(join(project, 'package.json'));
+  assert.deepEqual([name, type], ['my-api', 'module']);
+  assert.equal(resolve(project, dependencies.gatefold.replace('file:', '')), packagePath());
+  assert.equal(dependencies.tsx !== undefined, !STRIPS_TYPES);
+
+  install(project);
+  mkdirSync(join(project, 'lib'));
+  for (const [path, text] of Object.entries(exampleFiles())) writeFileSync(join(project, path), text);
+  assert.equal(check(project, scripts.test), '');
+  const api = await startTest({ controllers: join(project, 'controllers') });
+  t.after(() => api.close());
+  assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });
+  assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'the project is strict: an extra segment is 404');
+  assert.equal((await api.fetch('/hello', { method: 'DELETE' })).status, 405);
+});
+
+test('init adds no controller, service file or test to a folder that has controllers', async (t) => {
+  const cwd = makeProject(t, { 'controllers/MineController.js': 'export default class {}' });
+  const { out } = await runHere(init, [], { cwd });
+  assert.match(out, /^Made AGENTS\.md$/m);
+  assert.deepEqual(readdirSync(join(cwd, 'controllers')), ['MineController.js']);
+  assert.equal(existsSync(join(cwd, 'test')), false);
 });
 
 test('init prints a cd command with a quoted folder name, without control characters', async (t) => {

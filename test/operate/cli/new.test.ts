@@ -183,15 +183,3 @@ test('one of two concurrent new commands for the same group fails', async (t) =>
   const [first, second] = await Promise.all([runHere(run, ['user'], { cwd }), runHere(run, ['user'], { cwd })]);
   assert.deepEqual([first.code, second.code].sort(), [0, 1]);
 });
-
-test('new warns when "type": "commonjs" keeps Node from loading the controller', async (t) => {
-  const cwd = makeProject(t, { 'package.json': '{"type":"commonjs"}' });
-  const { code, out } = await runHere(run, ['user'], { cwd });
-  assert.equal(code, 0);
-  // tsx loads the file in spite of the package type.
-  if (!process.features.typescript) return assert.doesNotMatch(out, /will not load/);
-  assert.match(
-    out,
-    /It will not load, because .*package\.json says "type": "commonjs": write "type": "module" there \(npm pkg set type=module\)\.$/m,
-  );
-});

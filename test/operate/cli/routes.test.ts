@@ -170,7 +170,7 @@ test('routes --json prints one value with the files that do not load, whatever t
     'controllers/SpinController.mjs': 'for (;;);',
     'controllers/StuckController.mjs': 'await new Promise(() => {});',
   });
-  const { code, out, err } = await runHere(run, ['--json'], { cwd, loadTimeout: 1000 });
+  const { code, out, err } = await runHere(run, ['--json'], { cwd, env: { LOAD_TIMEOUT: '500ms' } });
   assert.equal(code, 1);
   assert.equal(out.trimEnd().split('\n').length, 1);
   const json = JSON.parse(out) as { routes: { path: string }[]; not_loadable: Record<string, string>[] };

@@ -1,17 +1,8 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
 // until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
-import { describeFailure } from '../../../base/failure.ts';
 import { plain } from '../../../base/ink.ts';
 import { buildName, ownFiles } from '../../../own-files.ts';
-import {
-  type Answer,
-  type Command,
-  type CommandCall,
-  CommandError,
-  type CommandIo,
-  print,
-  UsageError,
-} from '../command.ts';
+import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
 import { command as contracts } from '../contracts.ts';
 import { releaseName } from './folders.ts';
 import { type Order, type Result, readReply } from './order.ts';
@@ -23,7 +14,6 @@ import { parseTarget, type Target } from './target.ts';
 
 export const command: Command = {
   name: 'deploy',
-  usage: 'HOST[:DIR]…',
   about: 'Bring this project to machines by ssh, one after the other, and wait until each one serves it',
   flags: {
     setup: 'The first time: make DIR, its data folder, and with systemd a unit',
@@ -61,7 +51,7 @@ async function run(call: CommandCall): Promise<Answer> {
   }
   if (copiesProject && project.hasPage) {
     await printStep(`npm run ${BUILD_SCRIPT}`);
-    buildPage(io);
+    runNpm(['run', BUILD_SCRIPT], io.cwd, io.env);
     project = planProject(io.cwd, settings);
   }
   const { root: _root, leftOut, files, ...projectFacts } = project;
@@ -91,15 +81,6 @@ async function run(call: CommandCall): Promise<Answer> {
   if (untouched.length > 0) lines.push(`Untouched: ${untouched.join(', ')}`);
   const json = { ok, machines: outcomes, untouched };
   return { json, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
-}
-
-/** @throws CommandError with what npm printed about errors */
-function buildPage({ cwd, env }: CommandIo): void {
-  try {
-    runNpm(['run', BUILD_SCRIPT], cwd, env);
-  } catch (error) {
-    throw new CommandError(describeFailure(error));
-  }
 }
 
 /** The order without `dir`, because each machine reports the absolute path of its own folder. */

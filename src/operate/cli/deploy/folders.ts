@@ -1,19 +1,10 @@
-// The folder of a project on the machine that it is deployed to:
-//
-//   current -> releases/20261122T213500123Z     the release to serve
-//   releases/              one folder for each release (a version of the project); incomplete ones begin with a dot
-//   runtime/0.1.0/         a copy of Gatefold
-//   runtime/current -> 0.1.0                    the copy that the service runs
-//   data/                  the credentials table and the keys
-//   env                    the settings of the service
-//   run                    the script that starts the service
-//   restart                the script that starts the service again
+// The releases and the copies of Gatefold in the folder of a project on its machine (docs/DEPLOYING.md, "One VM"). The
+// name of an incomplete release begins with a dot.
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../../base/failure.ts';
 import { RELEASE_NOTE } from './project.ts';
 
-/** The content of the file RELEASE_NOTE in each release. */
 export interface ReleaseNote {
   /** The name of the release that served before this one; null when there was none. */
   readonly before: string | null;

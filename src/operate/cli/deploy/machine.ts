@@ -126,7 +126,6 @@ async function deploy(order: Order): Promise<Result> {
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 
-/** Returns whether workers that finish their requests still serve a release. */
 function isDraining(record: GenerationRecord | undefined, dir: string, release: string): boolean {
   return record?.draining.some((path) => isInRelease(path, dir, release)) === true;
 }

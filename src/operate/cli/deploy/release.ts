@@ -83,7 +83,7 @@ const MAX_SILENCE = 60_000;
 const MAX_MESSAGES = 2000;
 
 /** Extracts a tar stream. With `-o`, the files belong to this user. @throws Error when not all of it was extracted */
-async function extract(input: Readable, folder: string): Promise<void> {
+export async function extract(input: Readable, folder: string): Promise<void> {
   const tar = spawn('tar', ['-xof', '-', '-C', folder], { stdio: ['pipe', 'ignore', 'pipe'] });
   let messages = '';
   // A message can arrive in parts, so the first line is known only at the end.

@@ -118,7 +118,6 @@ export function unitOf(unit: string, dir: string, name: string): string {
     .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
 }
 
-/** Adapts deploy/gatefold.socket. */
 export function socketOf(unit: string, name: string): string {
   return unit
     .replace(/^(?:#.*\n)+/, `# The socket of ${name}. Made by gatefold deploy --setup.\n`)

@@ -118,7 +118,7 @@ test('the file has the operations of all groups, and the types that these need',
   const shop = group(
     'Shop',
     {
-      Item: { ...ITEM, description: 'Of a shop.' },
+      Item: { ...ITEM, description: 'An item of a shop.' },
       Tag: TEXT,
       'a.b': NUMBER,
       a_b: TEXT,
@@ -213,7 +213,7 @@ export type OrderList = OrderItem[];
 
 export type Tag = string;
 
-/** Of a shop. */
+/** An item of a shop. */
 export interface ShopItem {
   title: string;
 }

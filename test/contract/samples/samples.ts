@@ -314,6 +314,8 @@ interface Counted {
 }
 export type A182 = Fork & Counted;
 export type A183 = Chain & { next: { next: Knot } };
+type Key = string;
+export type A184 = Record<Key & string, number>;
 void text;
 void regex;
 void tpl;

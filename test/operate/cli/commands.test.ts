@@ -66,8 +66,13 @@ describe('gatefold', () => {
       const { code, out, err } = await here([name, '--help']);
       assert.deepEqual([code, err], [0, '']);
       assert.ok(out.startsWith(`Usage: gatefold ${name}`));
+      assert.doesNotMatch(out, /\n\n\n/, 'a line is missing');
     });
   }
+
+  test('a command names its operands in its usage', async () => {
+    assert.match((await here(['deploy', '--help'])).out, /^Usage: gatefold deploy HOST\[:DIR\]… \[OPTIONS\]\n/);
+  });
 
   test('serve --help lists every setting', async () => {
     const { out } = await here(['serve', '-h']);

@@ -103,6 +103,7 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ headers: { 'Cache-Control': 'public' } }, /belongs to the server or to a single answer/],
   [{ headers: { 'X-A': '1\r\nX-B: 2' } }, /headers: /],
   [{ headers: { 'X-A': '1', 'x-a': '2' } }, /headers: x-a is there twice/],
+  [{ headers: { 'x-a': '1', 'X-A': '2' } }, /headers: X-A is there twice/],
   [{ securitySchemes: { token: { type: 'constructor' } } }, /token: type must be one of http, apiKey, /],
   [{ securitySchemes: { token: { type: 'oauth2', flows: 'x' } } }, /token: flows must be an object/],
   [{ headers: { 'X-A': 1 } }, /X-A must be a text/],

@@ -20,8 +20,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { HttpError } from '../../../src/base/errors.ts';
 import { type Credentials, createCredentials } from '../../../src/callers/credentials/credentials.ts';
-import type { ChangedRows } from '../../../src/callers/credentials/table/early-rows.ts';
+import { type ChangedRows, createEarlyRows } from '../../../src/callers/credentials/table/early-rows.ts';
 import { createLiveTable } from '../../../src/callers/credentials/table/live-table.ts';
+import { EMPTY_TABLE } from '../../../src/callers/credentials/table/table.ts';
 import { updateTable } from '../../../src/callers/credentials/write/table-file.ts';
 import {
   createFolder,
@@ -549,4 +550,14 @@ test('close stops the polling of the table', async (t) => {
   writeTable(folder, one.row);
   await new Promise((resolve) => setTimeout(resolve, 600));
   assert.equal(await kindOf(credentials, one.token), 'refused');
+});
+
+test('10,000 new rows at most wait for the table', () => {
+  const { row } = makeRow();
+  const rows = Array.from({ length: 10_001 }, (_, i) => JSON.stringify({ ...row, id: String(i).padStart(12, '0') }));
+  const early = createEarlyRows();
+  early.note({ revoked: [], added: rows.slice(1) }, EMPTY_TABLE);
+  assert.equal(early.with(EMPTY_TABLE).rows.get('000000010000')?.id, '000000010000');
+  early.note({ revoked: [], added: rows.slice(0, 1) }, EMPTY_TABLE);
+  assert.equal(early.with(EMPTY_TABLE), EMPTY_TABLE);
 });

@@ -48,7 +48,7 @@ describe('identity under attack', () => {
     }
     const two = await signByJose(
       rsa,
-      claims({ aud: ['client-1', 'client-2'], azp: 'client-2', nbf: NOW + 59, iat: NOW + 59 }),
+      claims({ aud: ['client-1', 'client-2'], azp: 'client-2', nbf: NOW + 60, iat: NOW + 60 }),
     );
     await assert.rejects(identity.signin({ credential: two }, params), { code: 'NOT_REGISTERED' });
     const noTyp = signByHand(ec, { alg: 'ES256' }, claims({ exp: NOW - 59, iat: NOW - 600, email: null, typ: 'ID' }));

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
 import type { GroupCounts, SupervisorStatus, WorkerStatus } from '../../../src/live/supervisor/status.ts';
 import { createHistogram, totalCount } from '../../../src/operate/ops/histogram.ts';
-import { createLoopDelay } from '../../../src/operate/ops/loop-delay.ts';
+import { createLoopDelay, watchPunctuality } from '../../../src/operate/ops/loop-delay.ts';
 import { createMemoryReader } from '../../../src/operate/ops/memory.ts';
 import { describeReadiness, readinessOf } from '../../../src/operate/ops/readiness.ts';
 import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report.ts';
@@ -134,6 +134,7 @@ describe('createWorkerMetrics', () => {
       [report.credentialReloads, report.identityKeyFetches, report.identityKeyFailures, report.logLinesDropped],
       [2, 4, 2, 6],
     );
+    assert.equal(metrics.takeReport(parts({ reloads: 0 })).credentialReloads, 0, 'a counter never falls');
     assert.deepEqual([report.quarantinedRows, report.quarantineReasons.length, report.inFlight], [30, 20, 3]);
     assert.ok(!JSON.stringify(report).includes('never sent'));
   });
@@ -168,6 +169,30 @@ test('createMemoryReader returns the last value while the memory cannot be read'
     return value;
   });
   assert.deepEqual([memory(), memory(), memory(), memory()], [1, 1, 3, 3]);
+});
+
+test('watchPunctuality is false while the timer of the process is late, and for 3 s afterwards', (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let now = 0;
+  const isPunctual = watchPunctuality(() => now);
+  const seen: boolean[] = [];
+  for (const [time, ticks] of [
+    [500, 1],
+    [1500, 0],
+    [1501, 0],
+    [1501, 1],
+    [2000, 1],
+    [4500, 5],
+    [4501, 0],
+  ] as const) {
+    for (let tick = 1; tick <= ticks; tick++) {
+      now += (time - now) / (ticks - tick + 1);
+      t.mock.timers.tick(500);
+    }
+    now = time;
+    seen.push(isPunctual());
+  }
+  assert.deepEqual(seen, [true, true, false, false, false, false, true]);
 });
 
 test('createLoopDelay returns how late its timer was, and returns the longest delay once', (t) => {

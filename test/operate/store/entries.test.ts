@@ -1,10 +1,11 @@
-// Reading a table's file as the rows of the store.
+// Reading a table's file as the rows of the store, and which secrets of a row have ended.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
+import { type EndedHashes, noteEndedHashes } from '../../../src/operate/store/lost-changes.ts';
 
 function makeFolder(test: TestContext, text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-entries-'));
@@ -26,3 +27,35 @@ it('readTableFile returns an empty version for a copy of the store with a repeat
   const whole = makeFolder(test, '{"store":{"version":"a/b/1"},"production":[]}');
   assert.equal(readTableFile(whole)?.copyMark?.version, 'a/b/1');
 });
+
+it('readTableFile gives each row a name of its own, also rows with the same id', (test) => {
+  const rows = ['{"id":"0123456789ab","x":1}', '{"id":"0123456789ab","x":2}', '{"x":3}', '{"x":3}'];
+  const table = readTableFile(makeFolder(test, `{"production":[${rows}]}`));
+  assert.deepEqual([...(table?.rows.values() ?? [])], rows);
+});
+
+/** Notes the changes from each of these states of a row to the next. Undefined stands for a removed row. */
+function endedBy(...rows: readonly (object | undefined)[]): EndedHashes {
+  const ended: EndedHashes = new Map();
+  const texts = rows.map((row) => (row === undefined ? undefined : JSON.stringify(row)));
+  for (const [index, text] of texts.slice(1).entries()) noteEndedHashes(ended, 'row', texts[index], text);
+  return ended;
+}
+
+const hash = (i: number) => ({ hash: `h${i}` });
+const endedRows: readonly (readonly [
+  title: string,
+  rows: readonly (object | undefined)[],
+  ended: string[] | undefined,
+])[] = [
+  ['a rotation without overlap', [hash(1), hash(2)], ['h1']],
+  ['a rotation with overlap', [hash(1), { ...hash(2), previous: [hash(1)] }], undefined],
+  ['the end of an overlap', [hash(1), { ...hash(2), previous: [hash(1)] }, { ...hash(2), previous: [] }], ['h1']],
+  ['a secret that is valid again', [hash(1), hash(2), hash(1)], ['h2']],
+  ['the damage of a row', [hash(1), {}], undefined],
+  ['a removed row', [hash(1), hash(2), undefined], undefined],
+  ['30 rotations', Array.from({ length: 31 }, (_, i) => hash(i)), Array.from({ length: 20 }, (_, i) => `h${i + 10}`)],
+];
+for (const [title, rows, expected] of endedRows)
+  it(`the ended secrets after ${title} are ${expected?.length ?? 0}`, () =>
+    assert.deepEqual(endedBy(...rows).get('row'), expected));

@@ -316,13 +316,16 @@ export default class DeskController {
     stream.push(null);
     return new Reply(200, stream, { 'Content-Type': 'text/plain' });
   }
+  'GET accents'() { return 'é'.repeat(600_000); }
 }`;
 
-test('a stream whose last chunk exceeds the limit of a tool is refused', async (t) => {
+test('a stream whose last chunk exceeds the limit of a tool is refused, and a text by its bytes', async (t) => {
   const api = await startShop(t, { 'DeskController.mjs': LARGE }, { expectedErrors: ['request-failed'] });
-  const result = await callTool(api, 'desk_GET_large');
-  assert.equal(result.isError, true);
-  assert.match(textOf(result), /longer than 1048576 bytes/);
+  for (const tool of ['desk_GET_large', 'desk_GET_accents']) {
+    const result = await callTool(api, tool);
+    assert.equal(result.isError, true);
+    assert.match(textOf(result), /longer than 1048576 bytes/);
+  }
 });
 
 test('a tool call gives its place in MAX_IN_FLIGHT back, also after an error', async (t) => {

@@ -315,6 +315,7 @@ test('an input schema accepts any data without a type, and an enum of texts has 
     'GET unused'(_: unknown, params: ControllerParams) { return params.path; }
     'GET both'(data: { page?: number; [other: string]: unknown }, params: ControllerParams<{ query: { size: number } }>) { return { ...data, size: params.query.size }; }
     'GET sorted'({ sort }: { sort?: Sort }) { return { sort }; }
+    'GET maybe'(data?: { page: number }) { return { page: data?.page ?? 1 }; }
     'POST either'(data: { kind: 'a'; a: number } | { kind: 'b'; b: number }) { return data; }
     'PATCH {id}'(data: { name?: string }, params: ControllerParams) { ifMatch(params, '"1"', { required: true }); return data; }
   }`;
@@ -332,6 +333,7 @@ test('an input schema accepts any data without a type, and an enum of texts has 
     assert.deepEqual((await callTool(api, name, { query })).structuredContent, query);
   // One type of the query allows any further field, and the other type requires a field.
   assert.deepEqual((inputs.a_GET_both as { required?: string[] }).required, ['query']);
+  assert.equal((inputs.a_GET_maybe as { required?: string[] }).required, undefined);
   const both = { size: 2, any: 'x' };
   assert.deepEqual((await callTool(api, 'a_GET_both', { query: both })).structuredContent, both);
   const body = { kind: 'b', b: 1 };

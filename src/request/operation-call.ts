@@ -16,6 +16,8 @@ import type { ExchangeContexts } from './exchange-contexts.ts';
 import { perform } from './guarded-call.ts';
 import { Params, type ParamsParts } from './params.ts';
 
+type HandOver = (exchange: Exchange, options: CallOptions) => void;
+
 export interface CallOptions extends ParamsParts {
   readonly fail: Responder['fail'];
   /** OPERATION_TIMEOUT in milliseconds. */
@@ -64,13 +66,27 @@ export function createCallSteps(options: CallOptions) {
     };
   }
 
-  /** Calls the handler of a mount that writes its answer itself. Its code is loaded only in a service that has one. */
+  /** Calls the handler of a mount that writes its answer itself. */
   function callNodeMount(exchange: Exchange): Outcome {
     startTimeLimit(exchange);
-    (exchange.opensSocket ? import('./upgrade.ts') : import('./node-mount.ts'))
-      .then(({ handOver }) => contexts.run(exchange, () => handOver(exchange, options)))
+    loadHandOver(exchange.opensSocket ? 'socket' : 'request')
+      .then((handOver) => contexts.run(exchange, () => handOver(exchange, options)))
       .catch((error) => fail(exchange, error));
     return 'later';
+  }
+
+  const handOvers: { [what in 'socket' | 'request']?: Promise<HandOver> | undefined } = {};
+
+  /** Only a service with such a mount loads its code. A later import would be slow where Node has a module loader. */
+  function loadHandOver(what: 'socket' | 'request'): Promise<HandOver> {
+    handOvers[what] ??= (what === 'socket' ? import('./upgrade.ts') : import('./node-mount.ts')).then(
+      (module) => module.handOver,
+      (error) => {
+        handOvers[what] = undefined;
+        throw error;
+      },
+    );
+    return handOvers[what];
   }
 
   /**

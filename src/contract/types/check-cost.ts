@@ -1,6 +1,9 @@
 // Limits on the cost of checking one request. A request that exceeds a limit is refused, and the limit is reported as a
 // mistake of the request.
 
+/** Maximum number of steps of all checks of a request (CheckRun). They take up to 0.3 s. */
+const MAX_STEPS = 1_000_000;
+
 export const LIMITS = {
   /** Maximum number of mistakes in an answer. A request with more mistakes gets the first ones. */
   mistakes: 50,
@@ -9,6 +12,5 @@ export const LIMITS = {
   properties: 10_000,
   /** Maximum number of estimated steps of one regular expression on one text (pattern.ts). */
   patternSteps: 300_000,
-  /** Maximum number of steps of all checks of a request (CheckRun). They take up to 0.3 s. */
-  steps: 1_000_000,
+  steps: MAX_STEPS,
 } as const;

@@ -3,6 +3,7 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../../base/builtins.ts';
+import { attempt } from '../../base/failure.ts';
 import { withoutBrackets } from '../../base/values.ts';
 import { type Element, readElements } from './acme/der.ts';
 
@@ -75,7 +76,8 @@ function readPrivateKey(keyText: string): KeyObject {
 export function readFacts(leaf: X509Certificate): CertificateFacts {
   return {
     subject: joinAttributes(leaf.subject),
-    names: parseNames(leaf.subjectAltName),
+    // From 26.12 on, Node throws for an extension without a name.
+    names: parseNames(attempt(() => leaf.subjectAltName, undefined)),
     issuer: joinAttributes(leaf.issuer),
     notBefore: Date.parse(leaf.validFrom),
     notAfter: Date.parse(leaf.validTo),

@@ -84,6 +84,10 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     url: String((await post('newAccount', { onlyReturnExisting: true })).headers.location),
   });
 
+  async function contactsOfAccount(): Promise<string[]> {
+    return JSON.parse((await post(await addressOfAccount(), '')).text).contact ?? [];
+  }
+
   async function obtain(
     domains: string[],
     challengeType: ChallengeType,
@@ -137,12 +141,13 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     accounts = 0;
     await obtain(['closed.example.com'], 'http-01', presentHttp);
     assert.equal(accounts, 1);
+    assert.deepEqual(await contactsOfAccount(), ['mailto:ops@example.com']);
   });
 
   test('sets the addresses of the account to the current ACME_CONTACT', async () => {
     for (const contact of [['mailto:new@example.com', 'mailto:other@example.com'], []]) {
       await obtain(['contact.example.com'], 'http-01', presentHttp, contact);
-      assert.deepEqual(JSON.parse((await post(await addressOfAccount(), '')).text).contact ?? [], contact);
+      assert.deepEqual(await contactsOfAccount(), contact);
     }
   });
 

@@ -30,8 +30,10 @@ export function createService(
     // An `export const access` was probably meant as the property `access` of the default export. Without an error, the
     // service would serve without this protection.
     const strayName = Object.keys(exported).find(isServiceProperty);
-    const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
-    if (strayName !== undefined) throw new DefinitionError(message, strayName);
+    if (strayName !== undefined) {
+      const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
+      throw new DefinitionError(message, strayName);
+    }
     return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
     throw error instanceof DefinitionError ? refuseProperty(path, error.message, error.property) : error;

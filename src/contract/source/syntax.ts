@@ -64,7 +64,6 @@ export interface Member {
 export interface Param {
   /** The names that it declares: several for a pattern such as `{ a, b: [c] }`, also the key `b`. */
   readonly names: readonly string[];
-  /** Empty for a pattern such as `{ a, b }`. */
   /** Empty for a pattern. */
   readonly name: string;
   readonly isOptional: boolean;

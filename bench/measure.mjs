@@ -3,7 +3,7 @@
 // ratios.
 import { truncateSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { checkAnswers } from './check.mjs';
+import { ask, checkAnswers } from './check.mjs';
 import { runBurst } from './load.mjs';
 import { machineCpuSeconds, pinTree, treeCpuSeconds, treeMemory } from './processes.mjs';
 import { REQUESTS } from './requests.mjs';
@@ -87,6 +87,8 @@ async function measureLap(scenario, options, series) {
       const { label } = SERVERS[target.entry.server];
       await checkAnswers({ label, ...target }, bare, scenario.bare === 'other');
     }
+    // Builds of Gatefold follow asynchronous contexts as in a usual service. Some do so only after such a request.
+    if (scenario.bare === 'other') for (const { port } of [bare, ...others]) await ask(port, REQUESTS.later()[0]);
     for (const target of [bare, ...others]) await warmUp(target, options);
     const measure = options.order === 'together' ? measureTogether : measureRound;
     if (options.order === 'together') shareOneCore([bare, ...others]);

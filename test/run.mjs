@@ -104,7 +104,7 @@ function isQuick(file) {
  * @returns {string[]} the written files
  */
 function groupFiles(files) {
-  /** @type {Map<string, { room: string, weight: number, time: number, files: string[] }>} the open group of each room */
+  /** @type {Map<string, { room: string, weight: number, time: number, files: string[] }>} the open group of a room */
   const open = new Map();
   const groups = [];
   for (const file of files) {

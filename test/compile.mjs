@@ -19,8 +19,10 @@ export async function compile(folder) {
   for (const name of readdirSync(root))
     if (!NOT_LINKED.includes(name)) symlinkSync(join(root, name), join(folder, name));
   const options = { ...OPTIONS, outdir: folder };
-  await build({ ...options, entryPoints: filesOf('src') });
-  await build({ ...options, entryPoints: filesOf('test'), plugins: [ownPlace, separate], define: PLACE });
+  await Promise.all([
+    build({ ...options, entryPoints: filesOf('src') }),
+    build({ ...options, entryPoints: filesOf('test'), plugins: [ownPlace, separate], define: PLACE }),
+  ]);
   // Gatefold recognizes its own frames in a stack by its folder. So a source map names the source as a file in that
   // folder, beside the output.
   for (const name of filesOf('src')) {

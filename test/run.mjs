@@ -104,7 +104,7 @@ function isQuick(file) {
  * @returns {string[]} the written files
  */
 function groupFiles(files) {
-  /** @type {Map<string, { room: string, weight: number, files: string[] }>} the open group of each room */
+  /** @type {Map<string, { room: string, weight: number, time: number, files: string[] }>} the open group of a room */
   const open = new Map();
   const groups = [];
   for (const file of files) {
@@ -112,15 +112,17 @@ function groupFiles(files) {
     const weight = weightOf(file);
     let group = open.get(room);
     if (group === undefined || group.weight + weight > MAX_WEIGHT) {
-      group = { room, weight: 0, files: [] };
+      group = { room, weight: 0, time: 0, files: [] };
       open.set(room, group);
       groups.push(group);
     }
     group.weight += weight;
+    // A file that starts services takes twice as long as another.
+    group.time += weight === 1 ? 1 : 2;
     group.files.push(file);
   }
-  // Heavy groups begin first. Otherwise the run would end with one heavy group on one core.
-  groups.sort((a, b) => b.weight / b.files.length - a.weight / a.files.length);
+  // Long groups begin first. Otherwise the run would end with one long group on one core.
+  groups.sort((a, b) => b.time - a.time);
   return groups.map(({ room, files }, index) => {
     const path = join(folder, `${relative('.', room).replaceAll(/[\\/]/g, '-')}-${index + 1}.mjs`);
     const urls = files.map((file) => [file, pathToFileURL(runnablePath(file)).href]);

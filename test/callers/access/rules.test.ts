@@ -59,7 +59,7 @@ describe('a new controller', () => {
 
   it('has the guard that its base class got before', async (t) => {
     const files = { '../lib/base.mjs': base(), 'AController.mjs': GUARDED };
-    const service = await startService(t, { files });
+    const service = await startService(t, { files, env: { WORKERS: '1' } });
     write(service.dir, '../lib/base.mjs', base(GUARD));
     write(service.dir, 'NewController.mjs', GUARDED);
     assertRefused(await codesUntil(service, 'new', 'INTERNAL_ERROR'));
@@ -79,7 +79,7 @@ describe('a new controller', () => {
       renameSync(`${link}.next`, link);
     };
     swapTo('1');
-    const service = await startService(t, { dir: link });
+    const service = await startService(t, { dir: link, env: { WORKERS: '1' } });
     swapTo('2');
     assertRefused(await codesUntil(service, 'new', 'GROUP_NOT_LOADABLE'));
     await service.logged('generation-rejected');
@@ -90,7 +90,8 @@ describe('a new controller', () => {
   });
 
   it('answers its first request beside a group that does not load', async (t) => {
-    const service = await startService(t, { files: { 'AController.mjs': open('a'), 'BadController.mjs': BROKEN } });
+    const files = { 'AController.mjs': open('a'), 'BadController.mjs': BROKEN };
+    const service = await startService(t, { files, env: { WORKERS: '1' } });
     write(service.dir, 'NewController.mjs', open('new'));
     assert.equal((await post(service, 'new')).code, 'new');
   });
@@ -98,7 +99,7 @@ describe('a new controller', () => {
 
 it('a generation whose files changed during its load does not serve', async (t) => {
   const files = { 'service.mjs': rules(''), 'AController.mjs': open('a1'), 'BController.mjs': open('b1') };
-  const service = await startService(t, { files });
+  const service = await startService(t, { files, env: { WORKERS: '1' } });
   const [begun, gate] = ['begun', 'gate'].map((name) => join(dirname(service.dir), name)) as [string, string];
   const waits = `import { existsSync, writeFileSync } from 'node:fs';
 writeFileSync(${JSON.stringify(begun)}, '');
@@ -106,7 +107,7 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
 `;
   write(service.dir, 'AController.mjs', waits + open('a2'));
   while (!existsSync(begun)) await sleep(5);
-  // The workers have loaded the old rules, and have not read the other controller.
+  // The worker has loaded the old rules, and has not read the other controller.
   write(service.dir, 'service.mjs', rules(USERS));
   write(service.dir, 'BController.mjs', open('b2'));
   writeFileSync(gate, '');
@@ -170,7 +171,7 @@ describe('a service that has had a service file', () => {
 
   it('says when DATA_DIR cannot keep the mark', { skip: process.platform !== 'linux' }, async (t) => {
     const files = { 'AController.mjs': open('a'), 'service.mjs': rules(USERS) };
-    const service = await startService(t, { files, env: { DATA_DIR: '/proc/gatefold' } });
+    const service = await startService(t, { files, env: { DATA_DIR: '/proc/gatefold', WORKERS: '1' } });
     assert.equal((await service.logged('service-mark-not-kept')).level, 'warn');
   });
 });

@@ -30,7 +30,7 @@ describe('the generation file', () => {
       renameSync(`${dir}.new`, dir);
     };
     swap('controllers');
-    const service = await startService(test, { dir });
+    const service = await startService(test, { dir, env: { WORKERS: '1' } });
     const first = await until(service, ({ state }) => state === 'serving');
     assert.deepEqual(first, {
       pid: service.process.pid,
@@ -86,7 +86,7 @@ describe('the generation file', () => {
   it('is not written without a data folder', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     const data = join(dirname(dir), 'nowhere');
-    const service = await startService(test, { dir, env: { DATA_DIR: data } });
+    const service = await startService(test, { dir, env: { DATA_DIR: data, WORKERS: '1' } });
     await service.logged('generation-serving');
     assert.equal(existsSync(data), false);
   });
@@ -95,7 +95,7 @@ describe('the generation file', () => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     // A folder cannot be replaced by a file, also not by root.
     mkdirSync(join(fileOf(dir), 'in-the-way'), { recursive: true });
-    const service = await startService(test, { dir });
+    const service = await startService(test, { dir, env: { WORKERS: '1' } });
     const { file } = await service.logged('generation-file-not-written');
     assert.equal(file, fileOf(dir));
     rmSync(fileOf(dir), { recursive: true });

@@ -97,10 +97,15 @@ for (const [value, reason] of [
   });
 
 test('a port that is taken is logged, and the service serves', { timeout: 120_000 }, async (context) => {
-  const first = await startService(context, { files: { 'StopController.js': source('a') }, flags: ['--inspect=0'] });
+  const env = { WORKERS: '1' };
+  const first = await startService(context, {
+    files: { 'StopController.js': source('a') },
+    flags: ['--inspect=0'],
+    env,
+  });
   const taken = Number(/Debugger listening on ws:\/\/127\.0\.0\.1:(\d+)/.exec(first.errors())?.[1]);
   const flags = [`--inspect=127.0.0.1:${taken}`];
-  const second = await startService(context, { files: { 'StopController.js': source('b') }, flags });
+  const second = await startService(context, { files: { 'StopController.js': source('b') }, flags, env });
   await second.logged('inspector-not-opened', (line) => line.port === taken);
   assert.equal((await call(second.port)).value, 'b');
 });

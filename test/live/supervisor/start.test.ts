@@ -63,7 +63,7 @@ describe('a start fails with one line and exit code 1 for', () => {
     it(name, async (test) => {
       const dir = createFolder(test, { 'TestController.js': controller(1) });
       mkdirSync(join(dirname(dir), 'data'));
-      const env = make(dir) ?? {};
+      const env = { WORKERS: '1', ...make(dir) };
       const service = spawnService(test, { dir, env });
       assert.deepEqual(await service.exited, { code: 1, signal: null });
       await service.closed;

@@ -61,7 +61,7 @@ const CONTROLLER = `
   const held = [];
   export default class {
     index() { return {}; }
-    'POST {id}/loop'() { for (;;); }
+    'POST {id}/loop'() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); }
     async 'GET grow'() { for (;;) { held.push(Array.from({ length: 100_000 }, () => ({}))); await new Promise(setImmediate); } }
     'GET stop'() { process.kill(process.pid, 'SIGKILL'); }
   }`;

@@ -31,7 +31,7 @@ test('start runs once in each worker, its stop before close, and a background ta
 });
 
 test('an edit moves a task to the new code when the old run has ended; a refused edit runs nothing', async (t) => {
-  const { service, notes, edit } = await startWithTasks(t, `background: { ${CONSUME} }`);
+  const { service, notes, edit } = await startWithTasks(t, `background: { ${CONSUME} }`, { WORKERS: '1' });
   await notedTimes(notes, 'consume', 1);
   edit(`start() { note('refused'); }, background: { other() { note('refused'); }, ${CONSUME} }, oops: 1`);
   await service.logged('generation-rejected');
@@ -59,7 +59,7 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
   const notes = notesOf(dir);
   write(dir, 'service.js', `${head(notes)}export default defineService({ background: { ${CONSUME} } });\n`);
   write(dirname(dir), 'data/tasks.json', '{ broken');
-  const service = await startService(t, { dir });
+  const service = await startService(t, { dir, env: { WORKERS: '1' } });
   const paused = await service.logged('tasks-paused');
   assert.match(String(paused.reason), /remove it \(tasks\.json\)/);
   assert.equal((await ask(service.port, '/api/test')).status, 200);
@@ -75,7 +75,7 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
 test('a service without tasks loads no file of live/tasks/, and keeps no state', async (t) => {
   for (const options of [`headers: { 'X-A': '1' }`, `start() {}, background: { ${CONSUME} }`]) {
     const files = watchLoadedFiles(join(createFolder(t), 'loaded'));
-    const { service, dir, notes } = await startWithTasks(t, options, { NODE_OPTIONS: files.nodeOptions });
+    const { service, dir, notes } = await startWithTasks(t, options, { NODE_OPTIONS: files.nodeOptions, WORKERS: '1' });
     assert.equal((await ask(service.port, '/api/test')).status, 200);
     const hasTasks = options.includes('background');
     if (hasTasks) await notedTimes(notes, 'consume', 1);

@@ -33,7 +33,7 @@ describe('files of variables', { timeout: 300_000 }, () => {
 
   test('gatefold serve reads the file of --env-file, or else of ENV_FILE', async (context) => {
     const { root, start } = project(context, { 'mine.env': 'WORD=mine\n' });
-    const service = await start(['--env-file', join(root, 'mine.env')], { ENV_FILE: 'none.env' });
+    const service = await start(['--workers=1', '--env-file', join(root, 'mine.env')], { ENV_FILE: 'none.env' });
     assert.equal((await word(service.port)).word, 'mine');
     await assert.rejects(start([], { ENV_FILE: 'none.env' }), /exit 1: gatefold: ENV_FILE: cannot read .*none\.env/);
   });
@@ -50,7 +50,7 @@ describe('files of variables', { timeout: 300_000 }, () => {
     assert.equal(refused.code, 1);
     assert.match(refused.err, /\.env sets DATA_DIR, which gatefold dev reads .*: set ENV_FILE to dev or to off\n$/);
 
-    const dev = await start(['--dev'], {});
+    const dev = await start(['--dev', '--workers=1']);
     assert.equal((await issue()).code, 0);
     assert.deepEqual([rows('dev-data'), rows('data')], [1, 0]);
     dev.process.kill('SIGTERM');
@@ -58,12 +58,12 @@ describe('files of variables', { timeout: 300_000 }, () => {
     assert.match((await issue()).err, /set ENV_FILE to dev or to off/, 'no server runs');
 
     assert.equal((await issue({ ENV_FILE: 'off' })).code, 0);
-    const serve = await start([], {});
+    const serve = await start(['--workers=1']);
     assert.equal((await word(serve.port)).word, null, 'serve reads no .env');
     assert.equal((await issue()).code, 0);
     assert.deepEqual([rows('dev-data'), rows('data')], [1, 2], 'serve runs, and dev does not');
 
-    await start(['--dev'], {});
+    await start(['--dev', '--workers=1']);
     assert.match((await issue()).err, /set ENV_FILE to dev or to off/, 'both run');
     assert.equal((await issue({ ENV_FILE: 'dev' })).code, 0);
     assert.deepEqual([rows('dev-data'), rows('data')], [2, 2]);

@@ -213,7 +213,7 @@ describe('gatefold as a process', () => {
 
   test('a signal to routes also ends the process of a controller that blocks', async (t) => {
     const spin =
-      'import { writeFileSync, renameSync } from "node:fs"; writeFileSync("pid.part", String(process.pid)); renameSync("pid.part", "pid"); for (;;);';
+      'import { writeFileSync, renameSync } from "node:fs"; writeFileSync("pid.part", String(process.pid)); renameSync("pid.part", "pid"); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';
     const project = makeProject(t, { 'controllers/SpinController.mjs': spin });
     const child = spawn(process.execPath, [...LOADER, CLI, 'routes'], { cwd: project, stdio: 'ignore' });
     const pid = await until(() =>

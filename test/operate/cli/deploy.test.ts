@@ -460,7 +460,7 @@ describe('deploy ignores lines that are no answer of Gatefold', () => {
   for (const [lines, message] of rows)
     test(lines.at(-1) ?? '', async (t) => {
       const text = lines.map((line) => `${MARK}${line}\n`).join('');
-      fakeSsh(t, `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(text)}); process.stdin.resume();\n`);
+      fakeSsh(t, `#!/bin/sh\ncat <<'END'\n${text}END\ncat >/dev/null\n`);
       const project = { cwd: makeProject(t, PROJECT), env: {} };
       const { code, out, err } = await runHere(runGatefold, ['deploy', 'vm:/x'], project);
       assert.equal(code, 1);

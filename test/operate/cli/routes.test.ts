@@ -167,7 +167,7 @@ test('routes --json prints one value with the files that do not load, whatever t
     'controllers/EmptyController.mjs': '',
     'controllers/ExitController.mjs': 'process.exit(7);',
     'controllers/KillController.mjs': 'process.kill(process.pid, "SIGKILL"); await new Promise(() => {});',
-    'controllers/SpinController.mjs': 'for (;;);',
+    'controllers/SpinController.mjs': 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);',
     'controllers/StuckController.mjs': 'await new Promise(() => {});',
   });
   const { code, out, err } = await runHere(run, ['--json'], { cwd, env: { LOAD_TIMEOUT: '500ms' } });

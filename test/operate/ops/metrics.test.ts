@@ -65,7 +65,7 @@ describe('the metrics', () => {
   });
 
   it('report a rejected generation and its error until the folder is repaired', async (test) => {
-    const { ops, dir, logged } = await startWatched(test);
+    const { ops, dir, logged } = await startWatched(test, { env: { WORKERS: '1' } });
     write(dir, 'NewController.js', 'export const nothing = 1;');
     write(dir, 'TestController.js', 'export default class { index( }');
     await logged('generation-rejected');

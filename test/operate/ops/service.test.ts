@@ -14,7 +14,10 @@ describe('the operations port', () => {
     const port = await new Promise<number>((resolve) =>
       busy.listen(0, '127.0.0.1', () => resolve((busy.address() as { port: number }).port)),
     );
-    const service = spawnService(test, { files: { 'TestController.js': TEST }, env: { OPS_PORT: String(port) } });
+    const service = spawnService(test, {
+      files: { 'TestController.js': TEST },
+      env: { OPS_PORT: String(port), WORKERS: '1' },
+    });
     assert.deepEqual(await service.exited, { code: 1, signal: null });
     assert.equal(
       service.errors(),
@@ -25,7 +28,7 @@ describe('the operations port', () => {
   it('answers before the first worker serves, and /readyz returns starting', async (test) => {
     const service = spawnService(test, {
       files: { 'TestController.js': `await new Promise((resolve) => setTimeout(resolve, 700));${TEST}` },
-      env: { OPS_PORT: '0' },
+      env: { OPS_PORT: '0', WORKERS: '1' },
     });
     const ops = Number((await service.logged('operations-port-opened')).port);
     assert.equal((await ask(ops, '/livez')).status, 200);
@@ -82,7 +85,7 @@ describe('the operations port', () => {
   });
 
   it('answers all three paths until the exit after SIGTERM, with 503 on /readyz', async (test) => {
-    const { ops, port, process: child, logged, exited } = await startWatched(test);
+    const { ops, port, process: child, logged, exited } = await startWatched(test, { env: { WORKERS: '1' } });
     const scraper = openConnection(ops);
     const livez = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';
     assert.ok('status' in (await scraper.ask(livez)));

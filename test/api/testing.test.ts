@@ -109,6 +109,9 @@ describe('startTest', async () => {
     assert.equal((await sdk.fetch('/book', { headers: { Authorization: 'Bearer gfk_unknown' } })).status, 401);
   });
 
+  it('runs no task without a service file', () =>
+    assert.rejects(api.run('nightly'), new Error('No task nightly: the service file has no tasks')));
+
   it('collects the log lines as objects', async () => {
     await api.fetch('/book/created', { method: 'PUT', headers: { 'X-Request-Id': 'this-one' } });
     const line = api.lines.find(({ event, request_id }) => event === 'request' && request_id === 'this-one');

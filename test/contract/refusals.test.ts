@@ -146,6 +146,29 @@ describe('the server refuses a controller file with', () => {
     ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
     ['a Set', operation('Set<string>'), /a Set has no JSON form/],
     ['a stream', operation('AsyncIterable<string>'), /a stream has no JSON form/],
+    ['bytes', operation('Uint8Array'), /a stream or a piece of bytes has no JSON form/],
+    [
+      'a stream of events',
+      operation('{ a: EventStream<string> }', "import type { EventStream } from 'gatefold';"),
+      /a stream of events has no JSON form/,
+    ],
+    ['a Reply', operation('Reply<200, string>', "import type { Reply } from 'gatefold';"), /a Reply has no JSON form/],
+    ['the type of this', operation('{ a: this }'), /`this` is not understood/],
+    [
+      'a class with a parent that is an expression',
+      operation('A', 'class A extends (class { b = 1 }) { a = 1 }'),
+      /a class made by an expression is not understood/,
+    ],
+    [
+      'a class with a parent that is a class without a name',
+      operation('A', 'class A extends class { b = 1 } { a = 1 }'),
+      /a class made by an expression is not understood/,
+    ],
+    [
+      'a class with a parent that a call makes',
+      operation('A', 'class A extends Mixed(Object) { a = 1 }\nfunction Mixed<T>(base: T): T { return base; }'),
+      /a class made by a call is not understood/,
+    ],
     ['a Record of one type', operation('Record<string>'), /Record needs two type arguments/],
     [
       'a Reply of the status 199',
@@ -169,7 +192,7 @@ describe('the server refuses a controller file with', () => {
     [
       'an imported file with a syntax error',
       operation('A', "import type { A } from './types.ts';"),
-      /^types\.ts:1: .*the types in this file cannot be read/,
+      /^types\.ts:1: .* \(imported by XController\.ts\): the types in this file cannot be read$/,
       { 'types.ts': 'export interface A { b: string' },
     ],
     [
@@ -267,6 +290,11 @@ describe('the server refuses a controller file with', () => {
       'an object in a template literal type',
       operation(`\`a-${'$'}{{ a: 1 }}\``),
       /this inside of a template is not understood/,
+    ],
+    [
+      'a template literal type whose check can take too long',
+      operation(`\`${`${'$'}{P}`.repeat(20)}\``, '/** @pattern ^a*$ */\ntype P = string;'),
+      /the template has the pattern \^(?:\(\?:a\*\)){20}\$: a text of length 1 can take too long: /,
     ],
     ['a bigint literal', operation('{ a: 1n }'), /a bigint is not understood/],
     [

@@ -54,7 +54,7 @@ before(async () => {
 });
 after(() => service.close());
 
-type Problem = { in: string; pointer: string; code: string };
+type Problem = { in: string; pointer: string; code: string; message: string };
 
 async function ask(path: string, init: RequestInit = {}): Promise<unknown> {
   const response = await fetch(`${service.url}/api/x${path}`, init);

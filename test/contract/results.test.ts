@@ -39,6 +39,9 @@ export default class UserController {
   done(): User { return true as never; }
   gone(): Reply<204, User> | Reply<201, number> { return undefined as never; }
   untyped() { return 1; }
+  found(): User | true { return true; }
+  lost(): User | false { return false; }
+  either(): { a: boolean } | boolean { return true; }
   queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
   named(): User | Queued { return undefined as never; }
   csv(): Reply<200, Readable> { return undefined as never; }
@@ -112,6 +115,15 @@ describe('a result that does not match its type is reported', () => {
       assert.deepEqual(told, expected);
     });
   }
+});
+
+test('the result of an operation may be the success message for undefined, null and true', async () => {
+  const operations = (await groups.find('user'))?.contract.operations ?? new Map();
+  const names = [...operations].filter(([, { results }]) => results[0].mayBeSuccessMessage === true);
+  assert.deepEqual(
+    names.map(([name]) => name),
+    ['nothing', 'none', 'found', 'either'],
+  );
 });
 
 test('a result with status 204 has no body, whatever its type', async () => {

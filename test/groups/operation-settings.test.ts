@@ -1,6 +1,8 @@
 // `static operations`: which forms are read, which setting applies to which operation, and which forms refuse the file.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { LoadRefusal } from '../../src/base/load-refusal.ts';
+import { readMountSettings } from '../../src/groups/operation-settings.ts';
 import { createGroup, instantiate } from '../../src/groups/operations.ts';
 
 const groupOf = (exported: unknown) => createGroup('X', instantiate('X', { default: exported }), () => false);
@@ -112,6 +114,58 @@ describe('static operations', () => {
       settingsOf({ operations: { index: { body: callable, query: callable, result: callable } }, index() {} }, 'index')
         ?.body,
       callable,
+    );
+  });
+
+  const schemaForm = 'a Standard Schema or a JSON Schema';
+  const duration = 'a number of milliseconds, a day at most';
+  const rate = 'a rate such as 100/s, 5000/h, 20/15m or 100/s burst 500';
+  const forms: Readonly<Record<string, readonly [wrong: unknown, form: string]>> = {
+    accepts: ['image/png', 'a list of media types such as image/png or image/*'],
+    bodyLimit: ['1MiB', 'a number of bytes'],
+    timeout: ['1m', duration],
+    bodyTimeout: ['1m', duration],
+    access: [
+      'admin',
+      "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these",
+    ],
+    limit: [1, `${rate}, or { rate: '20/15m', by: (params) => text, count: 'failures' }, where by is not async`],
+    body: [{}, "a Standard Schema, a JSON Schema or 'stream'"],
+    query: [{}, schemaForm],
+    path: ['stream', schemaForm],
+    result: [[], schemaForm],
+    results: ['all', "'declared'"],
+    status: [204, 'a status from 200 to 299 whose answer has a body'],
+    closed: ['yes', 'true or false'],
+    unchecked: ['yes', 'true or false'],
+    summary: ['', 'a text'],
+    hidden: ['yes', 'true or false'],
+    tool: ['a b', 'true, false, or the name of the tool: 1 to 64 letters, digits, _ and -'],
+  };
+  test('say which form each property has', () => {
+    const read = (settings: object) => settingsOf({ operations: { index: settings }, index() {} }, 'index');
+    for (const [property, [wrong, form]] of Object.entries(forms))
+      assert.throws(
+        () => read({ [property]: wrong }),
+        new LoadRefusal('INVALID_SETTING', `static operations: "index": ${property} must be ${form}`),
+      );
+    const message = `static operations: "index" has the unknown property a; there are ${Object.keys(forms).join(', ')}`;
+    assert.throws(() => read({ a: 1 }), new LoadRefusal('INVALID_SETTING', message));
+  });
+  test('of a mount say which form each property has', () => {
+    for (const [kind, property, wrong, form] of [
+      ['web', 'cors', 'all', "'own' or 'service'"],
+      ['node', 'strip', 'yes', 'true or false'],
+      ['node', 'upgrade', {}, 'a function (request, socket, head, params)'],
+    ] as const)
+      assert.throws(
+        () => readMountSettings({ [property]: wrong }, kind),
+        new LoadRefusal('INVALID_SETTING', `mount: ${property} must be ${form}`),
+      );
+    const own = 'access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked, cors';
+    assert.throws(
+      () => readMountSettings({ strip: true }, 'web'),
+      new LoadRefusal('INVALID_SETTING', `mount has the unknown property strip; there are ${own}`),
     );
   });
 

@@ -262,6 +262,32 @@ describe('createParams', () => {
     );
   });
 
+  it('returns the params of a request GET /api/test', () => {
+    const params = createParams();
+    assert.deepEqual(JSON.parse(JSON.stringify(params)), {
+      ...{ page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test' },
+    });
+    const { base, path, headers, cookies, address, lastEventId, user } = params;
+    assert.deepEqual(
+      { base, path, headers, cookies, address, lastEventId, user },
+      {
+        base: '/api',
+        path: {},
+        headers: {},
+        cookies: {},
+        address: '127.0.0.1',
+        lastEventId: undefined,
+        user: undefined,
+      },
+    );
+    const { method, url } = params.toRequest();
+    assert.deepEqual([method, url], ['GET', 'http://127.0.0.1/api/test']);
+    assert.equal(
+      createParams().trace.span('work', ({ traceId }) => traceId ?? 'none'),
+      'none',
+    );
+  });
+
   it('returns params with the types of its arguments', () => {
     const operation = (
       _: unknown,

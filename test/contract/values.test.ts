@@ -102,6 +102,7 @@ describe('the conversion of a text', () => {
     ['boolean', '1', 'must be true or false'],
     ['1 | 2', '3', 'must be 1 or 2'],
     ['null', 'null', 'must be null'],
+    ["'a' | null", 'null', 'must be "a" or null'],
     [tagged('minimum 1', 'number | null'), '0', 'must be at least 1'],
     ['number | null', 'x', 'must be a number'],
     ['[number, string]', ['1'], 'must have at least 2 entries'],

@@ -132,6 +132,22 @@ describe('the check of a JSON Schema is that of JSON Schema for', () => {
       [{ n: { n: 1 } }],
     ],
     [
+      {
+        $defs: {
+          ...{ A: { $ref: '#/$defs/B' }, B: { $ref: '#/$defs/C' }, C: { $ref: '#/$defs/D' } },
+          ...{
+            D: { type: 'object', required: ['a'], properties: { a: { $ref: '#/$defs/E' } } },
+            E: { $ref: '#/$defs/F' },
+          },
+          F: { type: 'string' },
+        },
+        $ref: '#/$defs/A',
+      },
+      [{ a: 'x' }],
+      [{}, { a: 1 }],
+    ],
+    [{ $defs: { A: { $ref: '#/$defs/B' }, B: { $ref: '#/$defs/A' } }, $ref: '#/$defs/A' }, [], [1]],
+    [
       { $defs: { N: { $id: 'N', type: 'object', properties: { n: { $ref: 'N' } } } }, $ref: 'N' },
       [{ n: {} }],
       [{ n: 1 }],

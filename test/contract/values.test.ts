@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check/compile.ts';
+import { FAULTS, joinAlternatives } from '../../src/contract/check/messages.ts';
 import { CheckRun } from '../../src/contract/check/run.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
@@ -496,4 +497,21 @@ test('the message of a union with many named parts does not list them', () => {
     checkOf(`${aliases.join('\n')}\ntype T = ${parts.join(' | ')};`, false)(true).mistakes;
   assert.deepEqual(messageOf(names), ['must be one of 11 kinds of value']);
   assert.deepEqual(messageOf(names.slice(0, 2)), ['must be one of "A1", "A2", "A3" or one of "B1", "B2", "B3"']);
+});
+
+test('a message shows ten alternatives, and 100 characters of a literal or a pattern', () => {
+  const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const ten = numbers(10).join(', ');
+  const { message, params } = FAULTS.notLiteral(numbers(10));
+  assert.deepEqual([message, params], [`must be one of ${ten}`, { allowedValues: numbers(10) }]);
+  const more = FAULTS.notLiteral(numbers(11));
+  assert.deepEqual(
+    [more.message, more.params],
+    [`must be one of ${ten}, … (11 in all)`, { allowedValues: numbers(10), count: 11 }],
+  );
+  assert.equal(joinAlternatives(numbers(10).map(String)), numbers(10).join(' or '));
+  assert.equal(joinAlternatives(numbers(11).map(String)), 'one of 11 kinds of value');
+  const long = 'a'.repeat(100);
+  assert.equal(FAULTS.noMatch(long).message, `must match ${long}`);
+  assert.equal(FAULTS.noMatch(`${long}a`).message, `must match ${long}…`);
 });

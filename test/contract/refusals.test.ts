@@ -332,6 +332,11 @@ describe('the server refuses a controller file with', () => {
       /created is an operation whose types are not found/,
     ],
     [
+      'a method that is deleted at run time, over one of the parent class',
+      'class Base { created(data: { b: string }) { return data; } }\nexport default class XController extends Base { override created(data: { b: string; a?: 1 }) { return data; } static { delete (XController.prototype as Partial<XController>).created; } }',
+      /created is an operation whose types are not found/,
+    ],
+    [
       'a method that is deleted at run time',
       'export default class XController { created(data: { a: string }) { return data; } index(query: { a: string }) { return query; } static { delete (XController.prototype as Partial<XController>).index; } }',
       /index was read as an operation, but the loaded class has none of that name/,

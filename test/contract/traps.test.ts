@@ -258,6 +258,10 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         nested: 'data list of list of list',
       },
     ],
+    'a type parameter whose default is narrower than its constraint': [
+      'export default class XController { created<T extends { a: string } = { a: string; b: string }>(data: T) { return data; } }',
+      { created: 'data { a }' },
+    ],
     'a method beside a static one of another name': [
       'export default class XController { static make(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',
       { created: 'data { a }' },

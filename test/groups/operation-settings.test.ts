@@ -1,5 +1,6 @@
 // `static operations`: which forms are read, which setting applies to which operation, and which forms refuse the file.
 import assert from 'node:assert/strict';
+import { constants } from 'node:buffer';
 import { describe, test } from 'node:test';
 import { LoadRefusal } from '../../src/base/load-refusal.ts';
 import { readMountSettings } from '../../src/groups/operation-settings.ts';
@@ -176,7 +177,20 @@ describe('static operations', () => {
       [0, 86_400_001, '1m'],
       /bodyTimeout must be a number of milliseconds, a day at most/,
     ],
-    ['bodyLimit', [1], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes/],
+    ['bodyLimit', [1, constants.MAX_STRING_LENGTH], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes$/],
+    [
+      'limit',
+      ['1/s', { rate: '1/s' }, { rate: '1/s', by: () => 'a' }, { rate: '1/s', count: 'failures' }],
+      [
+        ...['1', {}, { by: () => 'a' }, { rate: '1' }, { rate: 1 }, { rate: '1/s', burst: 1 }],
+        ...[
+          { rate: '1/s', by: async () => 'a' },
+          { rate: '1/s', by: 'ip' },
+          { rate: '1/s', count: 'all' },
+        ],
+      ],
+      /limit must be a rate such as/,
+    ],
     ['timeout', [1, 86_400_000], [0, 0.5, 86_400_001], /timeout must be a number of milliseconds, a day at most/],
     ['status', [200, 299], [199, 204, 205, 300], /status must be a status from 200 to 299 whose answer has a body/],
     ['tool', ['t'.repeat(64)], ['', 't'.repeat(65), 't.t', 1], /tool must be true, false, or the name of the tool/],
@@ -214,7 +228,11 @@ describe('static operations', () => {
     ['accepts that is empty', { index: { accepts: [] } }, /accepts must be/],
     ['accepts without a media type', { index: { accepts: ['png'] } }, /accepts must be/],
     ['a body limit that is a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
-    ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
+    [
+      'a body limit above the longest string',
+      { index: { bodyLimit: constants.MAX_STRING_LENGTH + 1 } },
+      /"index": a bodyLimit over \d+ needs body: 'stream'$/,
+    ],
     [
       'a body that is not a schema',
       { index: { body: {} } },

@@ -262,6 +262,10 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       'export default class XController { created<T extends { a: string } = { a: string; b: string }>(data: T) { return data; } }',
       { created: 'data { a }' },
     ],
+    'a method that says what this is': [
+      'export default class XController { created(this: XController, data: { a: string }) { return [this, data]; } }',
+      { created: 'data { a }' },
+    ],
     'a method beside a static one of another name': [
       'export default class XController { static make(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',
       { created: 'data { a }' },

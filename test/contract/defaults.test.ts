@@ -54,7 +54,10 @@ const CONTROLLER = `${TYPES}export default class XController {
   headers(data: unknown, { headers }: ControllerParams<{ headers: { /** @default 7 */ 'x-n'?: Int } }>) { return headers; }
 }
 `;
-const ANY_VERB = `${TYPES}export default class YController { change(data: Pick<New, 'n'>) { return data; } }
+const ANY_VERB = `${TYPES}export default class YController {
+  change(data: Pick<New, 'n'>) { return data; }
+  patch(data: Pick<New, 'n'>) { return data; }
+}
 `;
 const NEW = {
   n: 3,
@@ -107,6 +110,7 @@ describe('@default', () => {
     ['never fills in the body of patch', '', { n: undefined }, { data: {}, query: { n: 3 } }, 'PATCH'],
     ['never fills in the body of a PATCH route', '/part', {}, {}, 'PATCH'],
     ['never fills in the body of a request by PATCH', '/../y/change', {}, {}, 'PATCH'],
+    ['never fills in the body of patch by POST', '/../y/patch', {}, {}],
     ['fills in the body of the same operation by POST', '/../y/change', {}, { n: 3 }],
   ];
   for (const [name, path, body, expected, method] of rows)

@@ -515,3 +515,11 @@ test('a message shows ten alternatives, and 100 characters of a literal or a pat
   assert.equal(FAULTS.noMatch(long).message, `must match ${long}`);
   assert.equal(FAULTS.noMatch(`${long}a`).message, `must match ${long}…`);
 });
+
+test('a list that fits two parts of a union keeps the fields of both', () => {
+  const check = checkOf('{ a: number }[] | { a: number; b?: Date }[]', false);
+  const at = '2026-01-02T03:04:05Z';
+  assert.deepEqual(check([{ a: 1, b: at, c: 2 }, { a: 2 }]).made, [{ a: 1, b: new Date(at) }, { a: 2 }]);
+  const nested = checkOf('{ list: { a: number }[] } | { list: { a: number; b: string }[]; more?: 1 }', false);
+  assert.deepEqual(nested({ list: [{ a: 1, b: 'x', c: 2 }], more: 1 }).made, { list: [{ a: 1, b: 'x' }], more: 1 });
+});

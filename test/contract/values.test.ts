@@ -188,6 +188,8 @@ describe('the check of a JSON value', () => {
     ['type T = undefined | { [key: string]: T };', { a: { b: {} } }, []],
     ['type T = undefined | { [key: string]: T };', { a: { b: 1 } }, ['/a/b must be an object']],
     ['type T = [Maybe, Maybe?];\ntype Maybe = string | undefined;', ['x'], []],
+    ['unknown & { a: string }', {}, ['/a is missing']],
+    ['{ a: string } & unknown', {}, ['/a is missing']],
     ['type T = { n: {} };', { n: 1 }, []],
     ['type T = { n: {} };', { n: 'x' }, []],
     ['type T = { n: {} };', { n: [null] }, []],
@@ -516,10 +518,12 @@ test('a message shows ten alternatives, and 100 characters of a literal or a pat
   assert.equal(FAULTS.noMatch(`${long}a`).message, `must match ${long}…`);
 });
 
-test('a list that fits two parts of a union keeps the fields of both', () => {
+test('lists and dates that fit two parts of a union keep the fields of both', () => {
   const check = checkOf('{ a: number }[] | { a: number; b?: Date }[]', false);
   const at = '2026-01-02T03:04:05Z';
   assert.deepEqual(check([{ a: 1, b: at, c: 2 }, { a: 2 }]).made, [{ a: 1, b: new Date(at) }, { a: 2 }]);
+  const dated = checkOf('{ at: Date } | { at: Date; b?: 1 }', false);
+  assert.deepEqual(dated({ at, b: 1 }).made, { at: new Date(at), b: 1 });
   const nested = checkOf('{ list: { a: number }[] } | { list: { a: number; b: string }[]; more?: 1 }', false);
   assert.deepEqual(nested({ list: [{ a: 1, b: 'x', c: 2 }], more: 1 }).made, { list: [{ a: 1, b: 'x' }], more: 1 });
 });

@@ -274,6 +274,7 @@ describe('the server refuses a controller file with', () => {
     ],
     ['Pick of an absent field', operation("Pick<{ a: 1 }, 'b'>"), /there is no such field/],
     ['an indexed access to a field of a string', operation("string['b']"), /there is no such field/],
+    ['an indexed access to a field of a list', operation("string[]['b']"), /there is no such field/],
     ['an index outside a tuple', operation('[string][3]'), /there is no such place in the tuple/],
     ['Partial of a list', operation('Partial<string[]>'), /Partial or Required of a list is not understood/],
     [
@@ -549,6 +550,11 @@ describe('the server refuses a controller file with', () => {
     [
       'an intersection of a list and an object',
       operation('string[] & { a: string }'),
+      /this intersection is not understood/,
+    ],
+    [
+      'an intersection of a list and a brand with another field',
+      operation("string[] & { __brand: 'a'; b: 1 }"),
       /this intersection is not understood/,
     ],
     [

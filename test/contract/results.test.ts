@@ -39,6 +39,8 @@ export default class UserController {
   done(): User { return true as never; }
   gone(): Reply<204, User> | Reply<201, number> { return undefined as never; }
   untyped() { return 1; }
+  reset(): Reply<205, User> | Reply<304, User> { return undefined as never; }
+  mixed(): string | { a: string } { return 'x'; }
   found(): User | true { return true; }
   lost(): User | false { return false; }
   either(): { a: boolean } | boolean { return true; }
@@ -126,7 +128,7 @@ test('the result of an operation may be the success message for undefined, null 
   );
 });
 
-test('a result with status 204 has no body, whatever its type', async () => {
+test('a result with status 204, 205 or 304 has no body, whatever its type', async () => {
   const contract = await (await groups.find('user'))?.contract;
   assert.deepEqual(
     contract?.operations.get('gone')?.results.map(({ status, body }) => [status, body]),
@@ -135,6 +137,20 @@ test('a result with status 204 has no body, whatever its type', async () => {
       [201, 'json'],
     ],
   );
+  assert.deepEqual(
+    contract?.operations.get('reset')?.results.map(({ status, body }) => [status, body]),
+    [
+      [205, 'none'],
+      [304, 'none'],
+    ],
+  );
+});
+
+test('a result is wrapped in data only when each of its types is a scalar', async () => {
+  const operations = (await groups.find('user'))?.contract.operations;
+  const schemaOf = (name: string) => operations?.get(name)?.results[0]?.schema;
+  assert.deepEqual(Object.keys(schemaOf('scalar')?.properties ?? {}), ['data']);
+  assert.equal(schemaOf('mixed')?.anyOf?.length, 2);
 });
 
 test('the status in static operations applies to a plain result and not to a Reply', async () => {

@@ -6,6 +6,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createParams } from '../../src/api/controller/create-params.ts';
 import { createLog } from '../../src/base/log.ts';
+import type { StandardSchema } from '../../src/contract/check/library.ts';
+import { createCopyCompiler } from '../../src/contract/check/result-copy.ts';
+import { createResultFilter } from '../../src/contract/check/result-filter.ts';
+import type { OperationContract, ResultContract } from '../../src/contract/contract.ts';
 import { createGroups, type Groups } from '../../src/live/load/registry.ts';
 
 const SOURCE = `
@@ -171,4 +175,47 @@ test('an operation without an observer is the method of the controller', async (
   const group = await plain.find('user');
   const prototype = Object.getPrototypeOf(group?.controller) as Record<string, unknown>;
   for (const [name, { method }] of group?.operations ?? []) assert.equal(method, prototype[name]);
+});
+
+describe('the filter of results', () => {
+  const filterOf = (
+    results: readonly ResultContract[],
+    validate?: StandardSchema['~standard']['validate'],
+    isList = false,
+  ) =>
+    createResultFilter(
+      { results } as OperationContract,
+      createCopyCompiler({}),
+      validate && { standard: { '~standard': { version: 1, vendor: 'x', validate } }, isList },
+    );
+  const json: ResultContract = { status: 200, body: 'json' };
+
+  test('does not exist where no type limits a result', () => assert.equal(filterOf([json]), undefined));
+
+  test('sends events whole whose type is unknown, beside results with a type', () => {
+    const declared = { ...json, returnedSchema: { type: 'object', properties: {} } };
+    const filter = filterOf([{ status: 200, body: 'events' }, declared]);
+    assert.deepEqual([filter?.({ a: 1 }, 'events', undefined), filter?.({ a: 1 }, 'json', 200)], [{ a: 1 }, {}]);
+  });
+
+  test('waits for each item of a list whose schema is asynchronous', async () => {
+    const filter = filterOf(
+      [json],
+      (value) => (value === 1 ? { value: 'now' } : Promise.resolve({ value: 'later' })),
+      true,
+    );
+    assert.deepEqual(await filter?.([1, 2], 'json', undefined), ['now', 'later']);
+    assert.throws(() => filter?.({}, 'json', undefined), /the result does not fit its schema: it is no list$/);
+  });
+
+  test('gives the schema a date as it is, and another object as its toJSON', () => {
+    const filter = filterOf([json], (value) => ({ value: value instanceof Date ? 'a date' : value }));
+    assert.equal(filter?.(new Date(0), 'json', undefined), 'a date');
+    assert.equal(filter?.({ toJSON: () => 'its text' }, 'json', undefined), 'its text');
+  });
+
+  test('says what does not fit, without a blank at the end', () => {
+    const filter = filterOf([json], () => ({ issues: [{ message: ' ' }] }));
+    assert.throws(() => filter?.({}, 'json', undefined), new TypeError('the result does not fit its schema:'));
+  });
 });

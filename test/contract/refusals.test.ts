@@ -498,6 +498,11 @@ describe('the server refuses a controller file with', () => {
       /@minLength can have no effect here/,
     ],
     [
+      '@minLength with a negative value',
+      operation('A', 'interface A {\n  /** @minLength -1 */\n  a: string }'),
+      /@minLength -1: the value must be a whole number/,
+    ],
+    [
       '@multipleOf with the value 0',
       operation('A', 'interface A {\n  /** @multipleOf 0 */\n  a: number }'),
       /@multipleOf: the value must be more than 0/,

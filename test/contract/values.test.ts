@@ -154,6 +154,8 @@ describe('the check of a JSON value', () => {
     [tagged('minLength 2', 'string'), '😀', ['must have at least 2 characters']],
     [tagged('minLength 1', 'string'), '', ['must not be empty']],
     [tagged('pattern ^.$', 'string'), '😀', []],
+    [tagged('uniqueItems true', 'string[]'), ['a', 'a'], ['must not contain the same entry twice']],
+    ['/** @minLength 2 */ /** @minLength 2 */\ntype T = string;', 'x', ['must have at least 2 characters']],
     [tagged('minItems 1', 'string[]'), [], ['must have at least 1 entry']],
     [tagged('minItems 2', 'string[]'), ['a'], ['must have at least 2 entries']],
     [tagged('maxItems 1', 'string[]'), ['a', 'b'], ['must have at most 1 entry']],

@@ -10,8 +10,8 @@ import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
-/** Creates the check of a type, or of the type T in a source. */
-function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {
+/** Writes the schema of a type, or of the type T in a source. */
+function schemaOf(type: string) {
   const module = parseModule(/\bT\b/.test(type) ? type : `type T = ${type};`);
   const writer = createSchemaWriter();
   const schema = writer.write(
@@ -20,7 +20,13 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
       { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
     ),
   );
-  const check = createCompiler(writer.defs, isText).compile(schema);
+  return { schema, defs: writer.defs };
+}
+
+/** Creates the check of a type, or of the type T in a source. */
+function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {
+  const { schema, defs } = schemaOf(type);
+  const check = createCompiler(defs, isText).compile(schema);
   return (value) => {
     const run = new CheckRun();
     const made = check(value, run);
@@ -542,4 +548,24 @@ test('lists and dates that fit two parts of a union keep the fields of both', ()
   assert.deepEqual(dated({ at, b: 1 }).made, { at: new Date(at), b: 1 });
   const nested = checkOf('{ list: { a: number }[] } | { list: { a: number; b: string }[]; more?: 1 }', false);
   assert.deepEqual(nested({ list: [{ a: 1, b: 'x', c: 2 }], more: 1 }).made, { list: [{ a: 1, b: 'x' }], more: 1 });
+});
+
+describe('the schema of a type has no keyword that says nothing', () => {
+  const string = { type: 'string' };
+  const rows: [type: string, schema: object][] = [
+    ['[]', { type: 'array', items: false }],
+    ['[string?]', { type: 'array', prefixItems: [string], items: false }],
+    ['[string, ...string[]]', { type: 'array', prefixItems: [string], items: string, minItems: 1 }],
+    ['Record<string, unknown>', { type: 'object', additionalProperties: true }],
+    ['Record<string, string>', { type: 'object', additionalProperties: string }],
+    ["true | false | 'a'", { anyOf: [{ type: 'boolean' }, { const: 'a' }] }],
+    ['string | null', { type: ['string', 'null'] }],
+    ["'a' | null", { enum: ['a', null] }],
+    [
+      'interface T { /** @format password */ a: Date }',
+      { type: 'object', properties: { a: { type: 'string', format: 'date-time' } }, required: ['a'] },
+    ],
+  ];
+  for (const [type, schema] of rows)
+    test(type, () => assert.deepEqual(JSON.parse(JSON.stringify(schemaOf(type).defs.T)), schema));
 });

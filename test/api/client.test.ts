@@ -172,24 +172,36 @@ describe('createClient sends', () => {
     });
   }
 
-  const lost: Record<string, (api: Untyped) => Promise<unknown>> = {
-    'a list for one segment': (api) => api.order['GET {id}']({ path: { id: ['7', 'pay'] } }),
-    'an object for one segment': (api) => api.order['GET {id}']({ path: { id: { id: 7 } } }),
-    'an object in a query': (api) => api.user.index({ filter: { name: 'Ada' } }),
-    'a list of lists in a query': (api) => api.user.find({}, { query: { tag: [['a']] } }),
-    'a form as the query': (api) => api.user.index(new FormData()),
-    'URLSearchParams as the query': (api) => api.user.deleted(new URLSearchParams('id=7')),
-    'URLSearchParams beside a body': (api) => api.user.created({}, { query: new URLSearchParams('dryRun=1') }),
-    'bytes as the query': (api) => api.user.find(new Uint8Array(1), { method: 'HEAD' }),
-    'a text as the query': (api) => api.user.index('ab'),
-    'a list as the query': (api) => api.user.deleted([7]),
-    'an object beside a file': (api) => api.book.created({ cover: new Blob(), author: { name: 'Ada' } }),
-    'a file within an object': (api) => api.book.created({ pages: { cover: new Blob() } }),
-    'a file within objects of a list': (api) => api.book.created({ pages: [{ image: new Blob() }] }),
+  test('no request with a segment that a URL would resolve, and says why', async () => {
+    const message = `".." cannot be a segment of a path: give a value that is not '', '.' or '..'`;
+    await assert.rejects(client().order['GET {id}']({ path: { id: '..' } }), new TypeError(message));
+  });
+
+  const asUrl = / cannot be sent in a URL or beside a file: give a text or a number$/;
+  const asQuery = /^TypeError: This value cannot be sent as a query: give an object with a value for each key$/;
+  const inside =
+    /^TypeError: (?:cover|image) is a file inside of another value: give it as a field of the data itself$/;
+  const lost: Record<string, readonly [use: (api: Untyped) => Promise<unknown>, message: RegExp]> = {
+    'a list for one segment': [(api) => api.order['GET {id}']({ path: { id: ['7', 'pay'] } }), asUrl],
+    'an object for one segment': [(api) => api.order['GET {id}']({ path: { id: { id: 7 } } }), asUrl],
+    'an object in a query': [(api) => api.user.index({ filter: { name: 'Ada' } }), asUrl],
+    'a list of lists in a query': [(api) => api.user.find({}, { query: { tag: [['a']] } }), asUrl],
+    'a form as the query': [(api) => api.user.index(new FormData()), asQuery],
+    'URLSearchParams as the query': [(api) => api.user.deleted(new URLSearchParams('id=7')), asQuery],
+    'URLSearchParams beside a body': [
+      (api) => api.user.created({}, { query: new URLSearchParams('dryRun=1') }),
+      asQuery,
+    ],
+    'bytes as the query': [(api) => api.user.find(new Uint8Array(1), { method: 'HEAD' }), asQuery],
+    'a text as the query': [(api) => api.user.index('ab'), asQuery],
+    'a list as the query': [(api) => api.user.deleted([7]), asQuery],
+    'an object beside a file': [(api) => api.book.created({ cover: new Blob(), author: { name: 'Ada' } }), asUrl],
+    'a file within an object': [(api) => api.book.created({ pages: { cover: new Blob() } }), inside],
+    'a file within objects of a list': [(api) => api.book.created({ pages: [{ image: new Blob() }] }), inside],
   };
-  for (const [name, use] of Object.entries(lost)) {
+  for (const [name, [use, message]] of Object.entries(lost)) {
     test(`no request that would lose ${name}`, async () => {
-      await assert.rejects(use(client()), TypeError);
+      await assert.rejects(use(client()), (error) => error instanceof TypeError && message.test(String(error)));
       assert.deepEqual(sent, []);
     });
   }
@@ -351,7 +363,10 @@ describe('a failed call is rejected with', () => {
   });
   test('NETWORK_ERROR when the answer is missing or incomplete', async () => {
     const first = await refusal(client((response) => response.destroy()).user.index());
-    assert.deepEqual([first.status, first.code], [0, 'NETWORK_ERROR']);
+    assert.deepEqual(
+      [first.status, first.code, first.message],
+      [0, 'NETWORK_ERROR', 'No complete answer came from the service'],
+    );
     const half = client((response) => {
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': '100' }).write('{');
       setImmediate(() => response.destroy());
@@ -359,7 +374,8 @@ describe('a failed call is rejected with', () => {
     assert.equal((await refusal(half.user.index())).code, 'NETWORK_ERROR');
   });
   test('TIMEOUT after the time-out of the client or of the call, before and during the body', async () => {
-    assert.equal((await refusal(client(() => {}, { timeout: 20 }).user.index())).code, 'TIMEOUT');
+    const { status, code, message } = await refusal(client(() => {}, { timeout: 20 }).user.index());
+    assert.deepEqual([status, code, message], [0, 'TIMEOUT', 'No answer within 20 ms']);
     assert.equal(
       (await refusal(client(() => {}, { timeout: 60_000 }).user.index({}, { timeout: 20 }))).code,
       'TIMEOUT',

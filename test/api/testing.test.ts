@@ -109,6 +109,9 @@ describe('startTest', async () => {
     assert.equal((await sdk.fetch('/book', { headers: { Authorization: 'Bearer gfk_unknown' } })).status, 401);
   });
 
+  it('runs no task without a service file', () =>
+    assert.rejects(api.run('nightly'), new Error('No task nightly: the service file has no tasks')));
+
   it('collects the log lines as objects', async () => {
     await api.fetch('/book/created', { method: 'PUT', headers: { 'X-Request-Id': 'this-one' } });
     const line = api.lines.find(({ event, request_id }) => event === 'request' && request_id === 'this-one');
@@ -256,6 +259,32 @@ describe('createParams', () => {
     assert.deepEqual(
       [slugs, { ...query }, verb, signal.aborted, typeof request],
       [['find', '1'], {}, 'POST', false, 'object'],
+    );
+  });
+
+  it('returns the params of a request GET /api/test', () => {
+    const params = createParams();
+    assert.deepEqual(JSON.parse(JSON.stringify(params)), {
+      ...{ page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test' },
+    });
+    const { base, path, headers, cookies, address, lastEventId, user } = params;
+    assert.deepEqual(
+      { base, path, headers, cookies, address, lastEventId, user },
+      {
+        base: '/api',
+        path: {},
+        headers: {},
+        cookies: {},
+        address: '127.0.0.1',
+        lastEventId: undefined,
+        user: undefined,
+      },
+    );
+    const { method, url } = params.toRequest();
+    assert.deepEqual([method, url], ['GET', 'http://127.0.0.1/api/test']);
+    assert.equal(
+      createParams().trace.span('work', ({ traceId }) => traceId ?? 'none'),
+      'none',
     );
   });
 

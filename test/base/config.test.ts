@@ -169,7 +169,7 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     [{ PORT: '3000 ' }, [], /^PORT/],
     [{ PORT: '1e3' }, [], /^PORT/],
     [{ PORT: '0x10' }, [], /^PORT/],
-    [{ WORKERS: '1.5' }, [], /^WORKERS/],
+    [{ WORKERS: '1.5' }, [], /^WORKERS: "1\.5" is not a whole number from 1 to 1024$/],
     [{ HOST: 'a b' }, [], /^HOST/],
     [{ HOST: 'http://x' }, [], /^HOST/],
     // Without the brackets the text is empty, and an empty address would mean all interfaces.
@@ -179,12 +179,17 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     [{ BODY_BUDGET: '1' }, [], /^BODY_BUDGET: "1" is not auto or a size such as .*, 65536 bytes at least$/],
     [{ BODY_BUDGET: '9999999999m' }, [], /^BODY_BUDGET: "9999999999m" is not auto or a size/],
     [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
-    [{ BODY_LIMIT: 'lots' }, [], /^BODY_LIMIT/],
-    [{ OPERATION_TIMEOUT: 'Infinity' }, [], /^OPERATION_TIMEOUT/],
-    [{ OPS_PORT: 'yes' }, [], /^OPS_PORT: "yes" is not off or/],
+    [
+      { BODY_LIMIT: 'lots' },
+      [],
+      /^BODY_LIMIT: "lots" is not a size such as 65536, 64KiB or 2MiB, from 1 to 5\d+ bytes$/,
+    ],
+    [{ OPERATION_TIMEOUT: 'Infinity' }, [], / is not a time such as 500ms, 30s or 2m, a day at most$/],
+    [{ OPS_PORT: 'yes' }, [], /^OPS_PORT: "yes" is not off or a whole number from 0 to 65535$/],
     [{ LOG_LEVEL: 'loud' }, [], /^LOG_LEVEL: "loud" is not one of debug, info, warn, error, silent$/],
     [{ SESSION_KEY: 'short' }, [], /^SESSION_KEY: the value is not 32 characters or longer$/],
-    [{ CONTROLLERS_DIR: 'a\0b' }, [], /^CONTROLLERS_DIR/],
+    [{ CONTROLLERS_DIR: 'a\0b' }, [], /^CONTROLLERS_DIR: .* is not a path$/],
+    [{ PUBLIC_FALLBACK: '.a' }, [], / is not the name of a file in the folder, such as index\.html$/],
     ...['api', '//', '/a//b', '/a b', '/..', '/a/../b', '/./a', '/{page}', '/%61', '/a?b', '/a#', '/ä', '/a\n'].map(
       (base): [Record<string, string>, string[], RegExp] => [
         { BASE_PATH: base },
@@ -192,7 +197,11 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
         /^BASE_PATH: ".*" is not a path such as \/api, \/shop\/v1 or \/, of letters, digits, - \. _ and ~$/,
       ],
     ),
-    [{ DOMAINS: '*.example.com' }, [], /^DOMAINS: "\*\.example\.com" is not a list of host names/],
+    [
+      { DOMAINS: '*.example.com' },
+      [],
+      /" is not a list of host names such as api\.example\.com,www\.example\.com, 100 at most, without \* and addresses$/,
+    ],
     [{ DOMAINS: '192.0.2.1' }, [], /^DOMAINS/],
     [{ DOMAINS: 'localhost' }, [], /^DOMAINS/],
     [{ DOMAINS: 'a.example.com,' }, [], /^DOMAINS/],
@@ -204,10 +213,12 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     ],
     [{ TLS_CERT: 'c' }, [], /^TLS_KEY: TLS_CERT needs it$/],
     [{ TLS_KEY: 'k' }, [], /^TLS_CERT: TLS_KEY needs it$/],
-    [{ HTTP_PORT: '80' }, [], /^HTTP_PORT: it leads to HTTPS/],
-    [{ DOMAINS: 'a.example.com', HTTP_PORT: '443' }, [], /^HTTP_PORT: 443 is taken/],
-    [{ ACME_DIRECTORY: 'http://ca.example.com' }, [], /^ACME_DIRECTORY/],
-    [{ ACME_CONTACT: 'nobody' }, [], /^ACME_CONTACT/],
+    [{ HTTP_PORT: '80' }, [], /^HTTP_PORT: it leads to HTTPS, which takes DOMAINS or TLS_CERT$/],
+    [{ DOMAINS: 'a.example.com', HTTP_PORT: '443' }, [], /^HTTP_PORT: 443 is taken by another port$/],
+    [{ ACME_DIRECTORY: 'http://ca.example.com' }, [], /^ACME_DIRECTORY: .* is not a URL that begins with https:\/\/$/],
+    [{ ACME_DIRECTORY: 'ca' }, [], /^ACME_DIRECTORY: "ca" is not a URL/],
+    [{ ACME_CONTACT: 'nobody' }, [], /^ACME_CONTACT: "nobody" is not an e-mail address, or several with commas$/],
+    [{ ACME_CONTACT: 'a@example.com,b' }, [], /^ACME_CONTACT: /],
     [{}, ['--prot', '1'], /^--prot: unknown flag$/],
     [{}, ['extra'], /^extra: unknown setting$/],
     [{}, ['SESSION_KEY=secret'], /^SESSION_KEY: unknown setting$/],
@@ -256,7 +267,11 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
       '10.0.0.0 10.0.0.1',
       'proxy.example.com',
       'true',
-    ].map((text): [Record<string, string>, string[], RegExp] => [{ TRUSTED_PROXIES: text }, [], /^TRUSTED_PROXIES: /]),
+    ].map((text): [Record<string, string>, string[], RegExp] => [
+      { TRUSTED_PROXIES: text },
+      [],
+      /^TRUSTED_PROXIES: .* is not a list of addresses and blocks such as 10\.0\.0\.0\/8,::1$/,
+    ]),
     ...[
       '*',
       'null',
@@ -268,7 +283,7 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     ].map((text): [Record<string, string>, string[], RegExp] => [
       { PUBLIC_ORIGIN: text },
       [],
-      /^PUBLIC_ORIGIN: .*an origin such as/,
+      /^PUBLIC_ORIGIN: .* is not an origin such as https:\/\/api\.example\.com, or several with commas, without a path$/,
     ]),
     ...['OFF', 'false', 'no', '0', 'Application', 'private', 'off '].map(
       (text): [Record<string, string>, string[], RegExp] => [
@@ -304,13 +319,23 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
       [],
       /^TRACE_PROPAGATE: .* is not all, off or a list of hosts such as api\.example\.com,\*\.internal, without ports$/,
     ]),
-    ...[',', 'query,', 'user agent', 'x-a:b', 'query;host', 'ä', 'Authorization', 'host,COOKIE', 'x-api-key'].map(
-      (text): [Record<string, string>, string[], RegExp] => [
-        { TRACE_CAPTURE: text },
-        [],
-        /^TRACE_CAPTURE: .* is not query or names of headers, with commas, and none of authorization, cookie, /,
-      ],
-    ),
+    ...[
+      ',',
+      'query,',
+      'user agent',
+      'x-a:b',
+      'query;host',
+      'ä',
+      'Authorization',
+      'host,COOKIE',
+      'Proxy-Authorization',
+      'set-cookie',
+      'x-api-key',
+    ].map((text): [Record<string, string>, string[], RegExp] => [
+      { TRACE_CAPTURE: text },
+      [],
+      /^TRACE_CAPTURE: .* is not query or names of headers, with commas, and none of authorization, cookie, proxy-authorization, set-cookie, x-api-key$/,
+    ]),
     [
       { TLS_KEY: '-----BEGIN PRIVATE KEY-----\nMIGHAg', TLS_CERT: 'c' },
       [],

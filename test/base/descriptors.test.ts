@@ -1,7 +1,7 @@
 // How many connections a process can have with the descriptors that it has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { maxConnections, maxSupervisorConnections } from '../../src/base/descriptors.ts';
+import { maxConnections, maxDescriptor, maxSupervisorConnections } from '../../src/base/descriptors.ts';
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 10_000, 1_048_576, 10_000],
@@ -30,4 +30,12 @@ test('maxConnections uses the descriptor limit of this process by default', () =
   assert.equal(maxConnections(1), 1);
   const most = maxConnections(Number.MAX_SAFE_INTEGER);
   assert.ok(most > 0 && (process.platform !== 'linux' || most < Number.MAX_SAFE_INTEGER), String(most));
+});
+
+test('maxDescriptor leaves the last sixteen descriptors free', () => {
+  const limits = [1024, 33, 32, 20];
+  assert.deepEqual(
+    limits.map((limit) => maxDescriptor(limit)),
+    [1008, 17, 16, 16],
+  );
 });

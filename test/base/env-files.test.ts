@@ -30,12 +30,18 @@ test('a written file alone is read, and must be there', (context) => {
   assert.throws(() => withEnvFiles({}, 'none.env', dir), /ENV_FILE: cannot read .*none\.env/);
 });
 
-for (const name of ['NODE_ENV', 'NODE_OPTIONS', 'ENV_FILE', 'node_env'])
+const DEV_ALONE = 'gatefold dev sets it, and every other start takes it from the environment';
+for (const [name, reason] of [
+  ['NODE_ENV', DEV_ALONE],
+  ['NODE_OPTIONS', 'Node reads it before any file, so set it in the environment'],
+  ['ENV_FILE', 'a file cannot name the file to read'],
+  ['node_env', DEV_ALONE],
+] as const)
   test(`${name} in a file is refused with a line that names the file and the cure`, (context) => {
     const dir = folder(context, { '.env': `A=1\n${name}=x\n` });
     assert.throws(
       () => withEnvFiles({ [name]: 'set' }, 'dev', dir),
-      (error: Error) => error.message.startsWith(`${join(dir, '.env')}: ${name} is refused here: `),
+      new Error(`${join(dir, '.env')}: ${name} is refused here: ${reason}`),
     );
   });
 

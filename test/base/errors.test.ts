@@ -25,18 +25,20 @@ test('docs/ERRORS.md documents every code of a file that does not load, and no o
 });
 
 describe('HttpError', () => {
-  const rows: [name: string, args: unknown[]][] = [
-    ['a status below 400', [399, 'X', 'x']],
+  const rows: [name: string, args: unknown[], message?: string][] = [
+    ['a status below 400', [399, 'X', 'x'], 'HttpError: the status is 399, it must be a whole number from 400 to 599'],
     ['a status above 599', [600, 'X', 'x']],
     ['a status that is a fraction', [400.5, 'X', 'x']],
     ['a status that is a text', ['400', 'X', 'x']],
-    ['a code in lower case', [400, 'x', 'x']],
+    ['a code in lower case', [400, 'x', 'x'], 'HttpError: the code is "x", it must look like NAME_TAKEN'],
     ['an empty code', [400, '', 'x']],
     ['a code that is a number', [400, 1, 'x']],
-    ['a message that is an object', [400, 'X', {}]],
+    ['a message that is an object', [400, 'X', {}], 'HttpError: the message must be a string'],
+    ['details that are an object', [400, 'X', 'x', { details: {} }], 'HttpError: details must be a list'],
   ];
-  for (const [name, args] of rows) {
-    test(`refuses ${name}`, () => assert.throws(() => new HttpError(...(args as [number, string, string])), TypeError));
+  for (const [name, args, message] of rows) {
+    const expected = message === undefined ? TypeError : new TypeError(message);
+    test(`refuses ${name}`, () => assert.throws(() => new HttpError(...(args as [number, string, string])), expected));
   }
 
   test('accepts every status from 400 to 599', () => {

@@ -1,7 +1,7 @@
 // Says which command lines open the inspector. Where it is open, no limit of a worker counts.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { asksForInspector } from '../../src/base/inspector.ts';
+import { asksForInspector, parseInspectorAddress } from '../../src/base/inspector.ts';
 
 const NODE_OPTIONS = process.env.NODE_OPTIONS;
 beforeEach(() => {
@@ -24,4 +24,20 @@ test('--inspect, --inspect-brk and --inspect-wait open the inspector, and no oth
     assert.ok(!asksForInspector([]), word);
     delete process.env.NODE_OPTIONS;
   }
+});
+
+test('the value of --inspect is a port, also with a host', () => {
+  const rows: [text: string, host: string, port: number][] = [
+    ['9229', '127.0.0.1', 9229],
+    ['0', '127.0.0.1', 0],
+    ['65535', '127.0.0.1', 65_535],
+    ['0.0.0.0:1', '0.0.0.0', 1],
+    ['[::1]:80', '[::1]', 80],
+  ];
+  for (const [text, host, port] of rows) assert.deepEqual(parseInspectorAddress(text), { host, port });
+  for (const text of ['', 'x', '65536', '123456', '-1', ':80', 'localhost', 'localhost:'])
+    assert.throws(
+      () => parseInspectorAddress(text),
+      new Error(`--inspect: ${JSON.stringify(text)} is not a port or HOST:PORT`),
+    );
 });

@@ -34,6 +34,7 @@ for (const [name, limit, cpuIn, second, reason] of [
     /gave it 6\.0 s of CPU in 60\.0 s$/,
   ],
   ['that waits hangs', 10_000, () => 4, 10, /gave it 0\.0 s of CPU in 10\.0 s: does a top-level await never end\?$/],
+  ['with so little CPU that it nearly hangs', 10_000, () => 5, 60, /gave it 0\.3 s of CPU in 60\.0 s$/],
   ['that computes first and then waits hangs', 10_000, (at: number) => (at < 5 ? 900 : 0), 20, /never end\?$/],
   [
     'without a known CPU has six times as much by the clock',

@@ -12,6 +12,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createLog } from '../../src/base/log.ts';
+import { cutLine } from '../../src/base/log-line.ts';
 import { createLogWriter } from '../../src/base/log-writer.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 
@@ -112,6 +113,32 @@ describe('a log line', () => {
     const [line = {}] = parse(read());
     assert.equal(String(line.path).length, 3800);
     assert.equal(line.cut, undefined);
+  });
+});
+
+describe('cutLine', () => {
+  const lineOf = (fields: object) => `${JSON.stringify(fields)}\n`;
+  const head = { event: 'x', request_id: 'r-1' };
+
+  it('keeps texts of 2000 characters and lists of 100 items, and cuts longer ones', () => {
+    const text = 'a'.repeat(2000);
+    const list = Array.from({ length: 100 }, (_, i) => i);
+    const fitting = { ...head, text, list };
+    assert.equal(cutLine(lineOf(fitting), 4096), lineOf({ ...fitting, cut: true }));
+    assert.equal(
+      cutLine(lineOf({ ...head, text: `${text}a`, list: [...list, 100, 101] }), 4096),
+      lineOf({ ...head, text: `${text}…`, list: [...list, '… and 2 more'], cut: true }),
+    );
+  });
+
+  it('uses all bytes of a line, and halves the texts for less', () => {
+    const line = lineOf({ ...head, text: 'a'.repeat(3000) });
+    const cutTo = (length: number) => lineOf({ ...head, text: `${'a'.repeat(length)}…`, cut: true });
+    const bytes = Buffer.byteLength(cutTo(2000));
+    assert.equal(cutLine(line, bytes), cutTo(2000));
+    assert.equal(cutLine(line, bytes - 1), cutTo(1000));
+    assert.equal(cutLine(line, 130), cutTo(62));
+    assert.equal(cutLine(line, 100), lineOf({ ...head, cut: true }));
   });
 });
 

@@ -98,6 +98,18 @@ describe('describeError', () => {
     });
   }
 
+  it('cuts long texts, and names the first fields of an object', () => {
+    const long = 'x'.repeat(5000);
+    const error = Object.assign(new Error(long, { cause: long }), { name: long, code: long, stack: long });
+    const lengths = Object.entries(describeError(error)).map(([name, text]) => [name, String(text).length]);
+    assert.deepEqual(Object.fromEntries(lengths), {
+      ...{ error: 1000, cause: 1000, error_name: 100, error_cause_code: 100, stack: 4000 },
+    });
+    const names = Array.from({ length: 21 }, (_, i) => `f${i}`);
+    const { error: described } = describeError(Object.fromEntries(names.map((name) => [name, 1])));
+    assert.equal(described, `an object with ${names.slice(0, 20).join(', ')}`);
+  });
+
   it('returns the cause, its code, the name and the stack', () => {
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E_CODE' });
     const { cause, error_cause_code, error_name, stack } = describeError(error);
@@ -133,4 +145,37 @@ describe('createLog', () => {
       assert.equal(typeof line.unloggable, 'string');
     });
   }
+
+  it('says why a line has no fields in 200 characters at most', () => {
+    const lines: string[] = [];
+    const toJSON = () => {
+      throw new Error('x'.repeat(300));
+    };
+    createLog({ level: 'info', sink: { write: (line) => void lines.push(line) } }).error('operation-error', {
+      ...{ ...REQUEST, odd: { toJSON } },
+    });
+    assert.equal(JSON.parse(lines.join()).unloggable, `Error: ${'x'.repeat(193)}`);
+  });
+
+  it('writes the events of its level and of the levels above, and flushes after warnings and errors', () => {
+    for (const [level, expected] of [
+      ['debug', 'debug info warn flush error flush'],
+      ['info', 'info warn flush error flush'],
+      ['warn', 'warn flush error flush'],
+      ['error', 'error flush'],
+      ['silent', ''],
+    ] as const) {
+      const calls: string[] = [];
+      const sink = {
+        write: (line: string) => void calls.push(JSON.parse(line).level),
+        flush: () => void calls.push('flush'),
+      };
+      const log = createLog({ level, sink });
+      log.debug('identity-keys-loaded', { provider: 'p', keys: 1 });
+      log.info('operation-info', REQUEST);
+      log.warn('operation-warning', REQUEST);
+      log.error('operation-error', REQUEST);
+      assert.equal(calls.join(' '), expected, level);
+    }
+  });
 });

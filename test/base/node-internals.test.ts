@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { createServer as createHttpServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { type AddressInfo, connect, createServer, type Server as NetServer, type Socket } from 'node:net';
@@ -31,6 +31,13 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(String(await once(connect(port, '127.0.0.1'), 'data')), 'accepted');
     // 192.0.2.1 is for documentation (RFC 5737), so no machine has it.
     assert.equal(typeof internals.bindSocket('192.0.2.1', 0, 4), 'number');
+  });
+
+  it('descriptorOf returns the descriptor of an open socket', async (test) => {
+    const { socket } = await pair(test, createServer(), (port) => connect(port, '127.0.0.1'));
+    assert.ok(fstatSync(internals.descriptorOf(socket)).isSocket());
+    socket.destroy();
+    assert.equal(internals.descriptorOf(socket), 0);
   });
 
   it('reviveRequest lets a request without a body emit end', async (test) => {

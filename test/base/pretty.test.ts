@@ -53,10 +53,26 @@ describe('prettyLine', () => {
     for (const [status, code] of [
       [200, 32],
       [304, 32],
+      [399, 32],
+      [400, 33],
       [404, 33],
       [500, 31],
     ] as const)
       assert.ok(painted(status).includes(`\u001b[${code}m${status}`), String(status));
+  });
+
+  it('colours the level of any other event', () => {
+    const ink = createInk({ isTTY: true, env: {} });
+    for (const [level, code] of [
+      ['error', 31],
+      ['warn', 33],
+      ['info', 2],
+      ['debug', 2],
+    ] as const)
+      assert.ok(
+        show({ event: 'stopped', level }, { ...options, ink }).includes(`\u001b[${code}m${level.padEnd(7)}`),
+        level,
+      );
   });
 
   it('shows the places of a stack that are in the code of the author, and counts the others', () => {

@@ -33,16 +33,26 @@ describe('STORE', () => {
   for (const [address, tls] of modes)
     it(`sets TLS to ${tls} for ${address}`, () => assert.equal(parse(address)?.tls, tls));
 
-  const wrong = [
-    ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
-    ...['postgres://u@h,/d', 'postgres://u@h/d?sslmode=require'],
-    'postgres://u@h/d?sslmode=disable&sslmode=verify-full',
-    'postgres://u@h/d?sslmode=disable&channel_binding=require',
-    ...['postgres://u@h/d?channel_binding=other', 'postgres://u@h/d?pgbouncer=true&pgbouncer=true'],
-    ...['postgres://u@h/d?ssl=off', 'postgres://u:%zz@h/d', 'postgres://u@h/d#x', 'postgres://u:a@b@h/d/e'],
-  ];
-  for (const address of wrong)
-    it(`refuses ${JSON.stringify(address)}`, () => assert.throws(() => parse(address), InvalidValue));
+  const wrong: Readonly<Record<string, readonly string[]>> = {
+    '': [
+      ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
+      ...['postgres://u@h,/d', 'postgres://u@h/d#x', 'postgres://u:a@b@h/d/e'],
+    ],
+    '; its sslmode is either verify-full or disable': ['postgres://u@h/d?sslmode=require'],
+    '; its parameter sslmode is given twice': ['postgres://u@h/d?sslmode=disable&sslmode=verify-full'],
+    '; its channel_binding is prefer, disable, or with sslmode=verify-full require': [
+      ...['postgres://u@h/d?sslmode=disable&channel_binding=require', 'postgres://u@h/d?channel_binding=other'],
+    ],
+    '; its parameter pgbouncer is given twice': ['postgres://u@h/d?pgbouncer=true&pgbouncer=true'],
+    '; its parameter ssl is not known': ['postgres://u@h/d?ssl=off'],
+    '; write % as %25': ['postgres://u:%zz@h/d'],
+  };
+  const form =
+    'file or an address such as postgres://user:password@host:5432/database, with several hosts after commas if there are standbys';
+  for (const [reason, addresses] of Object.entries(wrong))
+    for (const address of addresses)
+      it(`refuses ${JSON.stringify(address)}`, () =>
+        assert.throws(() => parse(address), new InvalidValue(`${form}${reason}`)));
 });
 
 describe('STORE_KEY and STORE_MAX_AGE', () => {
@@ -52,7 +62,9 @@ describe('STORE_KEY and STORE_MAX_AGE', () => {
     assert.deepEqual(['off', '10s', '24h', '7d'].map(parseAgeOrOff), [Number.POSITIVE_INFINITY, 1e4, 864e5, 6048e5]);
   });
   for (const keys of ['short', `${'a'.repeat(32)},`, `${'a'.repeat(32)},short`])
-    it(`refuse the keys ${keys}`, () => assert.throws(() => parseStoreKeys(keys), InvalidValue));
+    it(`refuse the keys ${keys}`, () =>
+      assert.throws(() => parseStoreKeys(keys), new InvalidValue('32 characters or longer, each of them')));
+  const ages = new InvalidValue('off or a time such as 30m, 24h or 7d, 10s at least');
   for (const age of ['', '0', '24', '1w', '-1h', 'never'])
-    it(`refuse the age ${JSON.stringify(age)}`, () => assert.throws(() => parseAgeOrOff(age), InvalidValue));
+    it(`refuse the age ${JSON.stringify(age)}`, () => assert.throws(() => parseAgeOrOff(age), ages));
 });

@@ -27,47 +27,60 @@ const CONTROLLER = `import type { DateOnly, Int, Uuid, ControllerParams } from '
   }`;
 const deep = JSON.parse(`${'{"next":'.repeat(150)}{}${'}'.repeat(150)}`);
 
-type Row = readonly [body: object, pointer: string, code: string, params: object];
+type Row = readonly [body: object, pointer: string, code: string, params: object, message: string];
 const ROWS: readonly Row[] = [
-  [{ text: 'ab' }, '/text', 'minLength', { limit: 3 }],
-  [{ filled: '' }, '/filled', 'minLength', { limit: 1 }],
-  [{ text: 'abcdef' }, '/text', 'maxLength', { limit: 5 }],
-  [{ text: 7 }, '/text', 'type', { type: 'string' }],
-  [{ word: 'A' }, '/word', 'pattern', { pattern: '^[a-z]+$' }],
-  [{ between: 0 }, '/between', 'minimum', { limit: 1 }],
-  [{ between: 10 }, '/between', 'maximum', { limit: 9 }],
-  [{ between: '5' }, '/between', 'type', { type: 'number' }],
-  [{ inside: 1 }, '/inside', 'exclusiveMinimum', { limit: 1 }],
-  [{ inside: 9 }, '/inside', 'exclusiveMaximum', { limit: 9 }],
-  [{ step: 7 }, '/step', 'multipleOf', { multipleOf: 5 }],
-  [{ list: [1] }, '/list', 'minItems', { limit: 2 }],
-  [{ list: [1, 2, 3, 4] }, '/list', 'maxItems', { limit: 3 }],
-  [{ list: [1, 1] }, '/list', 'uniqueItems', {}],
-  [{ list: 1 }, '/list', 'type', { type: 'array' }],
-  [{ list: [1, 'x'] }, '/list/1', 'type', { type: 'number' }],
-  [{ whole: 1.5 }, '/whole', 'type', { type: 'integer' }],
-  [{ flag: 'true' }, '/flag', 'type', { type: 'boolean' }],
-  [{ day: '2026-13-01' }, '/day', 'format', { format: 'date' }],
-  [{ id: 'x' }, '/id', 'format', { format: 'uuid' }],
-  [{ at: 'x' }, '/at', 'format', { format: 'date-time' }],
-  [{ at: 7 }, '/at', 'format', { format: 'date-time' }],
-  [{ nested: {} }, '/nested/deep', 'required', {}],
-  [{ nested: 7 }, '/nested', 'type', { type: 'object' }],
-  [{ mode: 'x' }, '/mode', 'enum', { allowedValues: ['fast', 'slow'] }],
-  [{ kind: 'x' }, '/kind', 'const', { allowedValue: 'only' }],
-  [{ many: 13 }, '/many', 'enum', { allowedValues: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], count: 12 }],
-  [{ maybe: 7 }, '/maybe', 'anyOf', { type: ['string', 'null'] }],
-  [{ either: true }, '/either', 'anyOf', { type: ['integer'], allowedValues: ['auto'] }],
-  [{ never: 1 }, '/never', 'not', {}],
-  [{ shape: { kind: 'c' } }, '/shape/kind', 'enum', { allowedValues: ['a', 'b'] }],
-  [{ shape: {} }, '/shape/kind', 'required', {}],
-  [{ slow: 'a'.repeat(100_000) }, '/slow', 'steps', {}],
-  [{ tree: deep }, `/tree${'/next'.repeat(99)}`, 'depth', { limit: 100 }],
+  [{ text: 'ab' }, '/text', 'minLength', { limit: 3 }, 'must have at least 3 characters'],
+  [{ filled: '' }, '/filled', 'minLength', { limit: 1 }, 'must not be empty'],
+  [{ text: 'abcdef' }, '/text', 'maxLength', { limit: 5 }, 'must have at most 5 characters'],
+  [{ text: 7 }, '/text', 'type', { type: 'string' }, 'must be a string'],
+  [{ word: 'A' }, '/word', 'pattern', { pattern: '^[a-z]+$' }, 'must match ^[a-z]+$'],
+  [{ between: 0 }, '/between', 'minimum', { limit: 1 }, 'must be at least 1'],
+  [{ between: 10 }, '/between', 'maximum', { limit: 9 }, 'must be at most 9'],
+  [{ between: '5' }, '/between', 'type', { type: 'number' }, 'must be a number'],
+  [{ inside: 1 }, '/inside', 'exclusiveMinimum', { limit: 1 }, 'must be more than 1'],
+  [{ inside: 9 }, '/inside', 'exclusiveMaximum', { limit: 9 }, 'must be less than 9'],
+  [{ step: 7 }, '/step', 'multipleOf', { multipleOf: 5 }, 'must be a multiple of 5'],
+  [{ list: [1] }, '/list', 'minItems', { limit: 2 }, 'must have at least 2 entries'],
+  [{ list: [1, 2, 3, 4] }, '/list', 'maxItems', { limit: 3 }, 'must have at most 3 entries'],
+  [{ list: [1, 1] }, '/list', 'uniqueItems', {}, 'must not contain the same entry twice'],
+  [{ list: 1 }, '/list', 'type', { type: 'array' }, 'must be a list'],
+  [{ list: [1, 'x'] }, '/list/1', 'type', { type: 'number' }, 'must be a number'],
+  [{ whole: 1.5 }, '/whole', 'type', { type: 'integer' }, 'must be a whole number'],
+  [{ flag: 'true' }, '/flag', 'type', { type: 'boolean' }, 'must be true or false'],
+  [{ day: '2026-13-01' }, '/day', 'format', { format: 'date' }, 'must be a date like 2026-12-31'],
+  [{ id: 'x' }, '/id', 'format', { format: 'uuid' }, 'must be a UUID'],
+  [{ at: 'x' }, '/at', 'format', { format: 'date-time' }, 'must be a date and time like 2026-12-31T23:59:59Z'],
+  [{ at: 7 }, '/at', 'format', { format: 'date-time' }, 'must be a date and time like 2026-12-31T23:59:59Z'],
+  [{ nested: {} }, '/nested/deep', 'required', {}, 'is missing'],
+  [{ nested: 7 }, '/nested', 'type', { type: 'object' }, 'must be an object'],
+  [{ mode: 'x' }, '/mode', 'enum', { allowedValues: ['fast', 'slow'] }, 'must be "fast" or "slow"'],
+  [{ kind: 'x' }, '/kind', 'const', { allowedValue: 'only' }, 'must be "only"'],
+  [
+    { many: 13 },
+    '/many',
+    'enum',
+    { allowedValues: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], count: 12 },
+    'must be one of 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, … (12 in all)',
+  ],
+  [{ maybe: 7 }, '/maybe', 'anyOf', { type: ['string', 'null'] }, 'must be a string or null'],
+  [
+    { either: true },
+    '/either',
+    'anyOf',
+    { type: ['integer'], allowedValues: ['auto'] },
+    'must be a whole number or "auto"',
+  ],
+  [{ never: 1 }, '/never', 'not', {}, 'must be left out'],
+  [{ shape: { kind: 'c' } }, '/shape/kind', 'enum', { allowedValues: ['a', 'b'] }, 'must be "a" or "b"'],
+  [{ shape: {} }, '/shape/kind', 'required', {}, 'is missing'],
+  [{ slow: 'a'.repeat(100_000) }, '/slow', 'steps', {}, 'is too long for its pattern'],
+  [{ tree: deep }, `/tree${'/next'.repeat(99)}`, 'depth', { limit: 100 }, 'is nested deeper than 100'],
   [
     { nested: { deep: 'x', ...Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`k${i}`, 0])) } },
     '/nested',
     'maxProperties',
     { limit: 10_000 },
+    'must have at most 10000 fields',
   ],
 ];
 
@@ -90,13 +103,10 @@ describe('a mistake', () => {
     return ((await response.json()) as { errors: (Fault & { in: string; pointer: string })[] }).errors;
   };
 
-  for (const [body, pointer, code, params] of ROWS) {
+  for (const [body, pointer, code, params, message] of ROWS) {
     it(`of ${JSON.stringify(body).slice(0, 60)} has the code ${code}`, async () => {
       const errors = await errorsOf('x', body);
-      assert.deepEqual(
-        errors.map(({ message, ...rest }) => ({ ...rest, isText: typeof message })),
-        [{ in: 'body', pointer, code, params, isText: 'string' }],
-      );
+      assert.deepEqual(errors, [{ in: 'body', pointer, code, params, message }]);
     });
   }
 

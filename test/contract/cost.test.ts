@@ -300,6 +300,10 @@ describe('the check has a bound for', () => {
     assert.equal(problems[0]?.pointer, `/${'k'.repeat(200)}…/0`);
     const deep = nested(90, (a) => ({ [key.slice(0, 150)]: a ?? ['x'] }));
     assert.equal(check(deep)[0]?.pointer.length, 1001);
+    const keys = [...Array(5).fill('k'.repeat(198)), 'kk'];
+    const whole = keys.reduceRight<object>((value, name) => ({ [name]: value }), ['x']);
+    assert.equal(check(whole)[0]?.pointer, `/${keys.join('/')}/0`);
+    assert.equal(check({ ['k'.repeat(200)]: ['x'] })[0]?.pointer, `/${'k'.repeat(200)}/0`);
   });
 
   const lists: [name: string, type: string, list: unknown[], isTwice: boolean][] = [

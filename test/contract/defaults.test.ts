@@ -42,6 +42,8 @@ const CONTROLLER = `${TYPES}export default class XController {
   picked(data: Pick<New, 'n'>) { return data; }
   omitted(data: Omit<New, 'tags' | 'at' | 'state' | 'owner' | 'constructor'>) { return data; }
   extended(data: Pick<New, 'n'> & { x?: string }) { return data; }
+  first(data: Pick<New, 'n'> & { n?: Int }) { return data; }
+  second(data: { n?: Int } & Pick<New, 'n'>) { return data; }
   all(data: Required<Pick<New, 'n'>>) { return data; }
   required(data: Required1) { return data; }
   union(data: { kind: 'a'; /** @default 1 */ a?: Int } | { kind: 'b' }) { return data; }
@@ -54,7 +56,10 @@ const CONTROLLER = `${TYPES}export default class XController {
   headers(data: unknown, { headers }: ControllerParams<{ headers: { /** @default 7 */ 'x-n'?: Int } }>) { return headers; }
 }
 `;
-const ANY_VERB = `${TYPES}export default class YController { change(data: Pick<New, 'n'>) { return data; } }
+const ANY_VERB = `${TYPES}export default class YController {
+  change(data: Pick<New, 'n'>) { return data; }
+  patch(data: Pick<New, 'n'>) { return data; }
+}
 `;
 const NEW = {
   n: 3,
@@ -101,12 +106,15 @@ describe('@default', () => {
     ['documents only a field that is required', '/required', {}, ['/n required']],
     ['fills in the part of a union', '/union', { kind: 'a' }, { kind: 'a', a: 1 }],
     ['fills in beside an index signature', '/record', { b: 2 }, { a: 1, b: 2 }],
+    ['fills in a field of two types, of which the first has the default', '/first', {}, { n: 3 }],
+    ['fills in a field of two types, of which the second has the default', '/second', {}, { n: 3 }],
     ['fills in an empty query that is optional data', '/optional', undefined, { data: { a: 1 } }],
     ['fills in the query', '', undefined, { limit: 20 }, 'GET'],
     ['fills in headers', '/headers', undefined, { 'x-n': 7 }],
     ['never fills in the body of patch', '', { n: undefined }, { data: {}, query: { n: 3 } }, 'PATCH'],
     ['never fills in the body of a PATCH route', '/part', {}, {}, 'PATCH'],
     ['never fills in the body of a request by PATCH', '/../y/change', {}, {}, 'PATCH'],
+    ['never fills in the body of patch by POST', '/../y/patch', {}, {}],
     ['fills in the body of the same operation by POST', '/../y/change', {}, { n: 3 }],
   ];
   for (const [name, path, body, expected, method] of rows)

@@ -170,6 +170,28 @@ describe('a private or protected method is not an operation', () => {
     });
   }
 
+  for (const [name, isRefused] of [
+    ['created', true],
+    ['other', false],
+  ] as const)
+    test(`an operation beside the private method ${name}, in a class that is not read`, async () => {
+      const members = [`private [\`${name}\`]() {}`, `private ['${name}']() {}`, `private async *${name}() {}`];
+      for (const [i, member] of members.entries()) {
+        const folder = join(dir, `beside-${name}-${i}`);
+        mkdirSync(folder);
+        const source = `const make = () => class { static operations = { '*': { unchecked: true } }; created() {} };
+          class Other { ${member} }
+          export default [make(), Other][0];`;
+        writeFileSync(join(folder, 'XController.ts'), source);
+        const [load] = await createGroups({ dir: folder, log: silent }).loadAll({
+          skip: new Map(),
+          onLoading: () => {},
+        });
+        if (isRefused) assert.match(load?.error ?? 'it loaded', /created may be private or protected/, member);
+        else assert.equal(load?.error, undefined, member);
+      }
+    });
+
   test('a public method of an ancestor stays an operation beside private methods', async () => {
     mkdirSync(join(dir, 'public'));
     writeFileSync(

@@ -47,7 +47,7 @@ const CONTROLLERS = {
     export default class RouteController {
       static operations: Operations<RouteController> = {
         'GET list': { query: Page }, 'DELETE {id}': { query: Page }, 'HEAD head': { query: Page }, 'GET both': { query: Page, body: Body },
-        'GET stream': { query: Page as never, body: 'stream' }, 'GET image': { query: Page, accepts: ['image/*'] }, 'PUT {id}': { query: Page },
+        'GET stream': { query: Page as never, body: 'stream' }, 'GET image': { query: Page, accepts: ['image/*'] }, 'PUT {id}': { query: Page }, 'PATCH {id}': { query: Page },
       };
       'GET list'(data: P) { return seen(data); }
       'HEAD head'(data: P) { return seen(data.page.toFixed()); }
@@ -56,6 +56,7 @@ const CONTROLLERS = {
       'GET image'(data: P) { return seen(data); }
       'DELETE {id}'(data: P) { return seen(data); }
       'PUT {id}'(data: P) { return seen(data); }
+      'PATCH {id}'(data: P) { return seen(data); }
     }`,
   'TypedController.ts': `
     import { seen, type P } from './schemas.ts';
@@ -186,6 +187,10 @@ describe('the declared check applies to data from the query and from the body', 
     ['GET', 'named/created', JSON_BODY, ['body /page']],
     ['PUT', 'route/7', JSON_BODY, ['body /page']],
     ['PUT', 'route/7', FITTING, { page: 5 }],
+    ['PUT', 'route/7', undefined, ['body /page']],
+    ['PATCH', 'route/7', FITTING, { page: 5 }],
+    ['PATCH', 'route/7', undefined, ['body /page']],
+    ['POST', 'named', undefined, ['body /page']],
     // The query of `both` has its own schema.
     ['GET', 'named/both', undefined, ['query /page']],
     ['GET', 'named/both', FITTING, { page: -5 }],

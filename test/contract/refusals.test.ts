@@ -146,6 +146,29 @@ describe('the server refuses a controller file with', () => {
     ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
     ['a Set', operation('Set<string>'), /a Set has no JSON form/],
     ['a stream', operation('AsyncIterable<string>'), /a stream has no JSON form/],
+    ['bytes', operation('Uint8Array'), /a stream or a piece of bytes has no JSON form/],
+    [
+      'a stream of events',
+      operation('{ a: EventStream<string> }', "import type { EventStream } from 'gatefold';"),
+      /a stream of events has no JSON form/,
+    ],
+    ['a Reply', operation('Reply<200, string>', "import type { Reply } from 'gatefold';"), /a Reply has no JSON form/],
+    ['the type of this', operation('{ a: this }'), /`this` is not understood/],
+    [
+      'a class with a parent that is an expression',
+      operation('A', 'class A extends (class { b = 1 }) { a = 1 }'),
+      /a class made by an expression is not understood/,
+    ],
+    [
+      'a class with a parent that is a class without a name',
+      operation('A', 'class A extends class { b = 1 } { a = 1 }'),
+      /a class made by an expression is not understood/,
+    ],
+    [
+      'a class with a parent that a call makes',
+      operation('A', 'class A extends Mixed(Object) { a = 1 }\nfunction Mixed<T>(base: T): T { return base; }'),
+      /a class made by a call is not understood/,
+    ],
     ['a Record of one type', operation('Record<string>'), /Record needs two type arguments/],
     [
       'a Reply of the status 199',
@@ -169,7 +192,7 @@ describe('the server refuses a controller file with', () => {
     [
       'an imported file with a syntax error',
       operation('A', "import type { A } from './types.ts';"),
-      /^types\.ts:1: .*the types in this file cannot be read/,
+      /^types\.ts:1: .* \(imported by XController\.ts\): the types in this file cannot be read$/,
       { 'types.ts': 'export interface A { b: string' },
     ],
     [
@@ -251,6 +274,7 @@ describe('the server refuses a controller file with', () => {
     ],
     ['Pick of an absent field', operation("Pick<{ a: 1 }, 'b'>"), /there is no such field/],
     ['an indexed access to a field of a string', operation("string['b']"), /there is no such field/],
+    ['an indexed access to a field of a list', operation("string[]['b']"), /there is no such field/],
     ['an index outside a tuple', operation('[string][3]'), /there is no such place in the tuple/],
     ['Partial of a list', operation('Partial<string[]>'), /Partial or Required of a list is not understood/],
     [
@@ -267,6 +291,11 @@ describe('the server refuses a controller file with', () => {
       'an object in a template literal type',
       operation(`\`a-${'$'}{{ a: 1 }}\``),
       /this inside of a template is not understood/,
+    ],
+    [
+      'a template literal type whose check can take too long',
+      operation(`\`${`${'$'}{P}`.repeat(20)}\``, '/** @pattern ^a*$ */\ntype P = string;'),
+      /the template has the pattern \^(?:\(\?:a\*\)){20}\$: a text of length 1 can take too long: /,
     ],
     ['a bigint literal', operation('{ a: 1n }'), /a bigint is not understood/],
     [
@@ -301,6 +330,11 @@ describe('the server refuses a controller file with', () => {
     [
       'a method that is added at run time',
       'export default class XController { index() { return 1; } static { (XController.prototype as never as Record<string, unknown>).created = function (data: { a: string }) { return data; }; } }',
+      /created is an operation whose types are not found/,
+    ],
+    [
+      'a method that is deleted at run time, over one of the parent class',
+      'class Base { created(data: { b: string }) { return data; } }\nexport default class XController extends Base { override created(data: { b: string; a?: 1 }) { return data; } static { delete (XController.prototype as Partial<XController>).created; } }',
       /created is an operation whose types are not found/,
     ],
     [
@@ -464,6 +498,11 @@ describe('the server refuses a controller file with', () => {
       /@minLength can have no effect here/,
     ],
     [
+      '@minLength with a negative value',
+      operation('A', 'interface A {\n  /** @minLength -1 */\n  a: string }'),
+      /@minLength -1: the value must be a whole number/,
+    ],
+    [
       '@multipleOf with the value 0',
       operation('A', 'interface A {\n  /** @multipleOf 0 */\n  a: number }'),
       /@multipleOf: the value must be more than 0/,
@@ -516,6 +555,11 @@ describe('the server refuses a controller file with', () => {
     [
       'an intersection of a list and an object',
       operation('string[] & { a: string }'),
+      /this intersection is not understood/,
+    ],
+    [
+      'an intersection of a list and a brand with another field',
+      operation("string[] & { __brand: 'a'; b: 1 }"),
       /this intersection is not understood/,
     ],
     [

@@ -91,6 +91,7 @@ const CONTROLLERS = {
         patch: { body: schema(() => { throw new Error('broken schema'); }) },
         free: { body: schema(() => ({ issues: [] })) },
         flood: { body: schema((value) => ({ issues: Array.from({ length: value.length }, (_, i) => ({ message: 'no', path: [i] })) })) },
+        many: { body: schema(() => ({ issues: Array(30).fill({ message: 'no' }) })), query: schema(() => ({ issues: Array(30).fill({ message: 'no' }) })) },
         plain: { body: schema((value) => ({ value, issues: null })) },
         find: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
         updated: { body: schema((value) => (value?.n ? { value } : { issues: [{ message: 'no number', path: ['n'] }] })), query: schema(() => ({ value: { page: 1 } })) },
@@ -103,6 +104,7 @@ const CONTROLLERS = {
       find(data) { return data; }
       free(data) { return data; }
       flood(data) { return data; }
+      many(data) { return data; }
       plain(data) { return data; }
       updated(data, params) { return { data, query: params.query }; }
     }`,
@@ -324,6 +326,11 @@ describe('an invalid request gets 422 with its mistakes', () => {
       'a library schema with half a million issues',
       ['POST', 'library/flood', { length: 500_000 }],
       Array.from({ length: 50 }, (_, i) => `body /${i} no`),
+    ],
+    [
+      'two library schemas with many issues',
+      ['POST', 'library/many', {}],
+      [...Array(30).fill('query  no'), ...Array(20).fill('body  no')],
     ],
     ['a library schema that returns an empty list of issues', ['POST', 'library/free', {}], ['body  is not valid']],
     [

@@ -6,6 +6,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createParams } from '../../src/api/controller/create-params.ts';
 import { createLog } from '../../src/base/log.ts';
+import type { StandardSchema } from '../../src/contract/check/library.ts';
+import { createCopyCompiler } from '../../src/contract/check/result-copy.ts';
+import { createResultFilter } from '../../src/contract/check/result-filter.ts';
+import type { OperationContract, ResultContract } from '../../src/contract/contract.ts';
 import { createGroups, type Groups } from '../../src/live/load/registry.ts';
 
 const SOURCE = `
@@ -39,6 +43,11 @@ export default class UserController {
   done(): User { return true as never; }
   gone(): Reply<204, User> | Reply<201, number> { return undefined as never; }
   untyped() { return 1; }
+  reset(): Reply<205, User> | Reply<304, User> { return undefined as never; }
+  mixed(): string | { a: string } { return 'x'; }
+  found(): User | true { return true; }
+  lost(): User | false { return false; }
+  either(): { a: boolean } | boolean { return true; }
   queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
   named(): User | Queued { return undefined as never; }
   csv(): Reply<200, Readable> { return undefined as never; }
@@ -114,7 +123,16 @@ describe('a result that does not match its type is reported', () => {
   }
 });
 
-test('a result with status 204 has no body, whatever its type', async () => {
+test('the result of an operation may be the success message for undefined, null and true', async () => {
+  const operations = (await groups.find('user'))?.contract.operations ?? new Map();
+  const names = [...operations].filter(([, { results }]) => results[0].mayBeSuccessMessage === true);
+  assert.deepEqual(
+    names.map(([name]) => name),
+    ['nothing', 'none', 'found', 'either'],
+  );
+});
+
+test('a result with status 204, 205 or 304 has no body, whatever its type', async () => {
   const contract = await (await groups.find('user'))?.contract;
   assert.deepEqual(
     contract?.operations.get('gone')?.results.map(({ status, body }) => [status, body]),
@@ -123,6 +141,20 @@ test('a result with status 204 has no body, whatever its type', async () => {
       [201, 'json'],
     ],
   );
+  assert.deepEqual(
+    contract?.operations.get('reset')?.results.map(({ status, body }) => [status, body]),
+    [
+      [205, 'none'],
+      [304, 'none'],
+    ],
+  );
+});
+
+test('a result is wrapped in data only when each of its types is a scalar', async () => {
+  const operations = (await groups.find('user'))?.contract.operations;
+  const schemaOf = (name: string) => operations?.get(name)?.results[0]?.schema;
+  assert.deepEqual(Object.keys(schemaOf('scalar')?.properties ?? {}), ['data']);
+  assert.equal(schemaOf('mixed')?.anyOf?.length, 2);
 });
 
 test('the status in static operations applies to a plain result and not to a Reply', async () => {
@@ -143,4 +175,47 @@ test('an operation without an observer is the method of the controller', async (
   const group = await plain.find('user');
   const prototype = Object.getPrototypeOf(group?.controller) as Record<string, unknown>;
   for (const [name, { method }] of group?.operations ?? []) assert.equal(method, prototype[name]);
+});
+
+describe('the filter of results', () => {
+  const filterOf = (
+    results: readonly ResultContract[],
+    validate?: StandardSchema['~standard']['validate'],
+    isList = false,
+  ) =>
+    createResultFilter(
+      { results } as OperationContract,
+      createCopyCompiler({}),
+      validate && { standard: { '~standard': { version: 1, vendor: 'x', validate } }, isList },
+    );
+  const json: ResultContract = { status: 200, body: 'json' };
+
+  test('does not exist where no type limits a result', () => assert.equal(filterOf([json]), undefined));
+
+  test('sends events whole whose type is unknown, beside results with a type', () => {
+    const declared = { ...json, returnedSchema: { type: 'object', properties: {} } };
+    const filter = filterOf([{ status: 200, body: 'events' }, declared]);
+    assert.deepEqual([filter?.({ a: 1 }, 'events', undefined), filter?.({ a: 1 }, 'json', 200)], [{ a: 1 }, {}]);
+  });
+
+  test('waits for each item of a list whose schema is asynchronous', async () => {
+    const filter = filterOf(
+      [json],
+      (value) => (value === 1 ? { value: 'now' } : Promise.resolve({ value: 'later' })),
+      true,
+    );
+    assert.deepEqual(await filter?.([1, 2], 'json', undefined), ['now', 'later']);
+    assert.throws(() => filter?.({}, 'json', undefined), /the result does not fit its schema: it is no list$/);
+  });
+
+  test('gives the schema a date as it is, and another object as its toJSON', () => {
+    const filter = filterOf([json], (value) => ({ value: value instanceof Date ? 'a date' : value }));
+    assert.equal(filter?.(new Date(0), 'json', undefined), 'a date');
+    assert.equal(filter?.({ toJSON: () => 'its text' }, 'json', undefined), 'its text');
+  });
+
+  test('says what does not fit, without a blank at the end', () => {
+    const filter = filterOf([json], () => ({ issues: [{ message: ' ' }] }));
+    assert.throws(() => filter?.({}, 'json', undefined), new TypeError('the result does not fit its schema:'));
+  });
 });

@@ -253,7 +253,12 @@ describe('a controller is refused for', () => {
     [
       'a name that is no schema',
       operation('z.infer<typeof T>', 'export const T = { name: String };'),
-      /T is no Standard Schema/,
+      /T is no Standard Schema; use a version of the library that has the interface of standardschema\.dev/,
+    ],
+    [
+      'a schema that is undefined when its module has loaded',
+      operation('z.infer<typeof T>', 'export const T = undefined as any;'),
+      /the module of the schema T exports no T; export it as a value/,
     ],
     [
       'a schema of another library',
@@ -284,7 +289,7 @@ describe('a controller is refused for', () => {
     [
       'a file of types whose import fails',
       operation('Only', "import type { Only } from './t.ts';"),
-      /the module of the schema T cannot be imported: Error: no database/,
+      /the module of the schema T cannot be imported: Error: no database; mend this import/,
       {
         't.ts': `${Z}export const T = 1 as any; export type Only = z.infer<typeof T>;\nthrow new Error('no database');`,
       },

@@ -437,6 +437,7 @@ describe('a tag', () => {
         'The name. @maxLength 5 */ /** @title Name',
         { description: 'The name.', title: 'Name', maxLength: 5, type: 'string' },
       ],
+      ['@deprecated since 2', { deprecated: true }],
       ['@description The name. @title Name', { description: 'The name.', title: 'Name' }],
     ];
     for (const [comment, expected] of rows) {

@@ -242,6 +242,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         maybe(data: number | null) { return data; }
         mapped(data: { [K in 'a' | 'b'] }) { return data; }
         picture(data: Blob) { return data; }
+        nested(data: string[][][][]) { return data; }
       }`,
       {
         created: 'data one of its literals',
@@ -254,7 +255,20 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
         maybe: 'data number or null',
         mapped: 'data { a, b }',
         picture: 'data file',
+        nested: 'data list of list of list',
       },
+    ],
+    'a type parameter whose default is narrower than its constraint': [
+      'export default class XController { created<T extends { a: string } = { a: string; b: string }>(data: T) { return data; } }',
+      { created: 'data { a }' },
+    ],
+    'a method that says what this is': [
+      'export default class XController { created(this: XController, data: { a: string }) { return [this, data]; } }',
+      { created: 'data { a }' },
+    ],
+    'a method beside a static one of another name': [
+      'export default class XController { static make(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',
+      { created: 'data { a }' },
     ],
     'a method beside a static one of its name': [
       'export default class XController { static created(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',

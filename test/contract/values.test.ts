@@ -4,13 +4,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check/compile.ts';
+import { FAULTS, joinAlternatives } from '../../src/contract/check/messages.ts';
 import { CheckRun } from '../../src/contract/check/run.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
-/** Creates the check of a type, or of the type T in a source. */
-function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {
+/** Writes the schema of a type, or of the type T in a source. */
+function schemaOf(type: string) {
   const module = parseModule(/\bT\b/.test(type) ? type : `type T = ${type};`);
   const writer = createSchemaWriter();
   const schema = writer.write(
@@ -19,7 +20,13 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
       { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
     ),
   );
-  const check = createCompiler(writer.defs, isText).compile(schema);
+  return { schema, defs: writer.defs };
+}
+
+/** Creates the check of a type, or of the type T in a source. */
+function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {
+  const { schema, defs } = schemaOf(type);
+  const check = createCompiler(defs, isText).compile(schema);
   return (value) => {
     const run = new CheckRun();
     const made = check(value, run);
@@ -42,6 +49,8 @@ describe('the conversion of a text', () => {
     ['number', '-1.5e3', -1500],
     ['number', '.5', 0.5],
     ['number', '12345678901', 12345678901],
+    ['number', '007', 7],
+    ['number', `0.${'0'.repeat(48)}`, 0],
     ['number | string', '36', 36],
     ['string | number', '36', 36],
     ['string | number', 'x36', 'x36'],
@@ -90,7 +99,9 @@ describe('the conversion of a text', () => {
     ['number', '', 'must be a number'],
     ['number', ' 1', 'must be a number'],
     ['number', '0x10', 'must be a number'],
-    ['number', `0.${'0'.repeat(60)}`, 'must be a number'],
+    ['number', `0.${'0'.repeat(49)}`, 'must be a number'],
+    ['number', '1:', 'must be a number'],
+    ['number', '1/', 'must be a number'],
     ['number', '1_000', 'must be a number'],
     ['number', 'Infinity', 'must be a number'],
     ['number', '1e400', 'must be a number'],
@@ -98,6 +109,7 @@ describe('the conversion of a text', () => {
     ['boolean', '1', 'must be true or false'],
     ['1 | 2', '3', 'must be 1 or 2'],
     ['null', 'null', 'must be null'],
+    ["'a' | null", 'null', 'must be "a" or null'],
     [tagged('minimum 1', 'number | null'), '0', 'must be at least 1'],
     ['number | null', 'x', 'must be a number'],
     ['[number, string]', ['1'], 'must have at least 2 entries'],
@@ -148,6 +160,8 @@ describe('the check of a JSON value', () => {
     [tagged('minLength 2', 'string'), '😀', ['must have at least 2 characters']],
     [tagged('minLength 1', 'string'), '', ['must not be empty']],
     [tagged('pattern ^.$', 'string'), '😀', []],
+    [tagged('uniqueItems true', 'string[]'), ['a', 'a'], ['must not contain the same entry twice']],
+    ['/** @minLength 2 */ /** @minLength 2 */\ntype T = string;', 'x', ['must have at least 2 characters']],
     [tagged('minItems 1', 'string[]'), [], ['must have at least 1 entry']],
     [tagged('minItems 2', 'string[]'), ['a'], ['must have at least 2 entries']],
     [tagged('maxItems 1', 'string[]'), ['a', 'b'], ['must have at most 1 entry']],
@@ -182,6 +196,22 @@ describe('the check of a JSON value', () => {
     ['type T = undefined | { [key: string]: T };', { a: { b: {} } }, []],
     ['type T = undefined | { [key: string]: T };', { a: { b: 1 } }, ['/a/b must be an object']],
     ['type T = [Maybe, Maybe?];\ntype Maybe = string | undefined;', ['x'], []],
+    ["{ a: 'x' | 'y' } & { [key: string]: string; a: 'x' }", { a: 'y' }, ['/a must be "x"']],
+    ['keyof ({ a: 1; b: 1 } | { a: 1; c: 1 })', 'b', ['must be "a"']],
+    ["Omit<{ a: 1; b: 1 } | { a?: 2; b: 2 }, 'b'>", {}, []],
+    ["Omit<{ a: 1; b: 1 } | { a?: 2; b: 2 }, 'b'>", { a: 3 }, ['/a must be 1 or 2']],
+    ['keyof { a: 1; [key: number]: 1 }', 7, []],
+    ['keyof { a: 1; [key: number]: 1 }', 'b', ['must be "a"']],
+    ["interface X { a?: 1 }\ntype T = { b: X['a'] };", {}, []],
+    ["interface X { a: 1 }\ntype T = { b: X['a'] };", {}, ['/b is missing']],
+    ['Partial<string>', 'x', []],
+    ['object & string[]', [1], ['/0 must be a string']],
+    ['string[] & object', [1], ['/0 must be a string']],
+    ["{ readonly __brand: 'Id' } & string", 'x', []],
+    ["{ readonly __brand: 'Id' } & string", 1, ['must be a string']],
+    ["string[] & { readonly __brand: 'Ids' }", [1], ['/0 must be a string']],
+    ['unknown & { a: string }', {}, ['/a is missing']],
+    ['{ a: string } & unknown', {}, ['/a is missing']],
     ['type T = { n: {} };', { n: 1 }, []],
     ['type T = { n: {} };', { n: 'x' }, []],
     ['type T = { n: {} };', { n: [null] }, []],
@@ -280,9 +310,10 @@ describe('the check of a JSON value', () => {
     });
   }
 
-  const formats: [format: string, good: string[], bad: string[]][] = [
+  const formats: [format: string, message: string, good: string[], bad: string[]][] = [
     [
       'email',
+      'an email address',
       ['a@b.de', "o'x+y@a-b.co.uk", `${'a'.repeat(64)}@b.de`, `aaa@${'b.'.repeat(124)}de`],
       [
         'a@b',
@@ -297,11 +328,13 @@ describe('the check of a JSON value', () => {
     ],
     [
       'date',
+      'a date like 2026-12-31',
       ['2024-02-29', '2000-02-29', '0000-02-29', '2026-12-31'],
       ['2023-02-29', '1900-02-29', '2026-04-31', '2026-13-01', '2026-00-10', '2026-01-00', '2026-01-32', '26-01-01'],
     ],
     [
       'date-time',
+      'a date and time like 2026-12-31T23:59:59Z',
       ['2026-01-01T00:00:00Z', '2026-01-01t00:00:00.123456789z', '2026-01-01T23:59:59-23:59'],
       [
         '2026-01-01T24:00:00Z',
@@ -315,27 +348,30 @@ describe('the check of a JSON value', () => {
     ],
     [
       'time',
+      'a time like 23:59:59Z',
       ['23:59:59Z', '00:00:00+05:30', `00:00:00.${'1'.repeat(9)}Z`],
       ['24:00:00Z', `00:00:00.${'1'.repeat(10)}Z`],
     ],
     [
       'uuid',
+      'a UUID',
       ['123e4567-e89b-12d3-a456-426614174000'],
       ['123e4567e89b12d3a456426614174000', '{123e4567-e89b-12d3-a456-42661417400}'],
     ],
-    ['uri', ['https://a.de/b?c#d', 'urn:isbn:1', 'mailto:a@b.de'], ['a.de', '/b', 'http://a b', 'http://[']],
-    ['ipv4', ['127.0.0.1', '255.255.255.255'], ['256.0.0.1', '1.2.3', '01.2.3.4', '1.2.3.4.5']],
+    ['uri', 'a URI', ['https://a.de/b?c#d', 'urn:isbn:1', 'mailto:a@b.de'], ['a.de', '/b', 'http://a b', 'http://[']],
+    ['ipv4', 'an IPv4 address', ['127.0.0.1', '255.255.255.255'], ['256.0.0.1', '1.2.3', '01.2.3.4', '1.2.3.4.5']],
     [
       'hostname',
+      'a host name',
       ['a', 'a-b.de', 'xn--a.de', `${'a.'.repeat(126)}a`],
       ['', '-a', 'a-', 'a..b', 'a_b', `${'a'.repeat(64)}.de`, `${'a.'.repeat(127)}`],
     ],
   ];
-  for (const [format, good, bad] of formats) {
+  for (const [format, message, good, bad] of formats) {
     test(`the format ${format}`, () => {
       const check = checkOf(tagged(`format ${format}`, 'string'), false);
       for (const text of good) assert.deepEqual(check(text).mistakes, [], text);
-      for (const text of bad) assert.equal(check(text).mistakes.length, 1, text);
+      for (const text of bad) assert.deepEqual(check(text).mistakes, [`must be ${message}`], text);
     });
   }
 });
@@ -485,4 +521,51 @@ test('the message of a union with many named parts does not list them', () => {
     checkOf(`${aliases.join('\n')}\ntype T = ${parts.join(' | ')};`, false)(true).mistakes;
   assert.deepEqual(messageOf(names), ['must be one of 11 kinds of value']);
   assert.deepEqual(messageOf(names.slice(0, 2)), ['must be one of "A1", "A2", "A3" or one of "B1", "B2", "B3"']);
+});
+
+test('a message shows ten alternatives, and 100 characters of a literal or a pattern', () => {
+  const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const ten = numbers(10).join(', ');
+  const { message, params } = FAULTS.notLiteral(numbers(10));
+  assert.deepEqual([message, params], [`must be one of ${ten}`, { allowedValues: numbers(10) }]);
+  const more = FAULTS.notLiteral(numbers(11));
+  assert.deepEqual(
+    [more.message, more.params],
+    [`must be one of ${ten}, … (11 in all)`, { allowedValues: numbers(10), count: 11 }],
+  );
+  assert.equal(joinAlternatives(numbers(10).map(String)), numbers(10).join(' or '));
+  assert.equal(joinAlternatives(numbers(11).map(String)), 'one of 11 kinds of value');
+  const long = 'a'.repeat(100);
+  assert.equal(FAULTS.noMatch(long).message, `must match ${long}`);
+  assert.equal(FAULTS.noMatch(`${long}a`).message, `must match ${long}…`);
+});
+
+test('lists and dates that fit two parts of a union keep the fields of both', () => {
+  const check = checkOf('{ a: number }[] | { a: number; b?: Date }[]', false);
+  const at = '2026-01-02T03:04:05Z';
+  assert.deepEqual(check([{ a: 1, b: at, c: 2 }, { a: 2 }]).made, [{ a: 1, b: new Date(at) }, { a: 2 }]);
+  const dated = checkOf('{ at: Date } | { at: Date; b?: 1 }', false);
+  assert.deepEqual(dated({ at, b: 1 }).made, { at: new Date(at), b: 1 });
+  const nested = checkOf('{ list: { a: number }[] } | { list: { a: number; b: string }[]; more?: 1 }', false);
+  assert.deepEqual(nested({ list: [{ a: 1, b: 'x', c: 2 }], more: 1 }).made, { list: [{ a: 1, b: 'x' }], more: 1 });
+});
+
+describe('the schema of a type has no keyword that says nothing', () => {
+  const string = { type: 'string' };
+  const rows: [type: string, schema: object][] = [
+    ['[]', { type: 'array', items: false }],
+    ['[string?]', { type: 'array', prefixItems: [string], items: false }],
+    ['[string, ...string[]]', { type: 'array', prefixItems: [string], items: string, minItems: 1 }],
+    ['Record<string, unknown>', { type: 'object', additionalProperties: true }],
+    ['Record<string, string>', { type: 'object', additionalProperties: string }],
+    ["true | false | 'a'", { anyOf: [{ type: 'boolean' }, { const: 'a' }] }],
+    ['string | null', { type: ['string', 'null'] }],
+    ["'a' | null", { enum: ['a', null] }],
+    [
+      'interface T { /** @format password */ a: Date }',
+      { type: 'object', properties: { a: { type: 'string', format: 'date-time' } }, required: ['a'] },
+    ],
+  ];
+  for (const [type, schema] of rows)
+    test(type, () => assert.deepEqual(JSON.parse(JSON.stringify(schemaOf(type).defs.T)), schema));
 });

@@ -1,6 +1,9 @@
 // `static operations`: which forms are read, which setting applies to which operation, and which forms refuse the file.
 import assert from 'node:assert/strict';
+import { constants } from 'node:buffer';
 import { describe, test } from 'node:test';
+import { LoadRefusal } from '../../src/base/load-refusal.ts';
+import { readMountSettings } from '../../src/groups/operation-settings.ts';
 import { createGroup, instantiate } from '../../src/groups/operations.ts';
 
 const groupOf = (exported: unknown) => createGroup('X', instantiate('X', { default: exported }), () => false);
@@ -115,6 +118,58 @@ describe('static operations', () => {
     );
   });
 
+  const schemaForm = 'a Standard Schema or a JSON Schema';
+  const duration = 'a number of milliseconds, a day at most';
+  const rate = 'a rate such as 100/s, 5000/h, 20/15m or 100/s burst 500';
+  const forms: Readonly<Record<string, readonly [wrong: unknown, form: string]>> = {
+    accepts: ['image/png', 'a list of media types such as image/png or image/*'],
+    bodyLimit: ['1MiB', 'a number of bytes'],
+    timeout: ['1m', duration],
+    bodyTimeout: ['1m', duration],
+    access: [
+      'admin',
+      "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these",
+    ],
+    limit: [1, `${rate}, or { rate: '20/15m', by: (params) => text, count: 'failures' }, where by is not async`],
+    body: [{}, "a Standard Schema, a JSON Schema or 'stream'"],
+    query: [{}, schemaForm],
+    path: ['stream', schemaForm],
+    result: [[], schemaForm],
+    results: ['all', "'declared'"],
+    status: [204, 'a status from 200 to 299 whose answer has a body'],
+    closed: ['yes', 'true or false'],
+    unchecked: ['yes', 'true or false'],
+    summary: ['', 'a text'],
+    hidden: ['yes', 'true or false'],
+    tool: ['a b', 'true, false, or the name of the tool: 1 to 64 letters, digits, _ and -'],
+  };
+  test('say which form each property has', () => {
+    const read = (settings: object) => settingsOf({ operations: { index: settings }, index() {} }, 'index');
+    for (const [property, [wrong, form]] of Object.entries(forms))
+      assert.throws(
+        () => read({ [property]: wrong }),
+        new LoadRefusal('INVALID_SETTING', `static operations: "index": ${property} must be ${form}`),
+      );
+    const message = `static operations: "index" has the unknown property a; there are ${Object.keys(forms).join(', ')}`;
+    assert.throws(() => read({ a: 1 }), new LoadRefusal('INVALID_SETTING', message));
+  });
+  test('of a mount say which form each property has', () => {
+    for (const [kind, property, wrong, form] of [
+      ['web', 'cors', 'all', "'own' or 'service'"],
+      ['node', 'strip', 'yes', 'true or false'],
+      ['node', 'upgrade', {}, 'a function (request, socket, head, params)'],
+    ] as const)
+      assert.throws(
+        () => readMountSettings({ [property]: wrong }, kind),
+        new LoadRefusal('INVALID_SETTING', `mount: ${property} must be ${form}`),
+      );
+    const own = 'access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked, cors';
+    assert.throws(
+      () => readMountSettings({ strip: true }, 'web'),
+      new LoadRefusal('INVALID_SETTING', `mount has the unknown property strip; there are ${own}`),
+    );
+  });
+
   const limits: [property: string, accepted: unknown[], refused: unknown[], message: RegExp][] = [
     [
       'bodyTimeout',
@@ -122,7 +177,20 @@ describe('static operations', () => {
       [0, 86_400_001, '1m'],
       /bodyTimeout must be a number of milliseconds, a day at most/,
     ],
-    ['bodyLimit', [1], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes/],
+    ['bodyLimit', [1, constants.MAX_STRING_LENGTH], [0, 0.5, 2 ** 53], /bodyLimit must be a number of bytes$/],
+    [
+      'limit',
+      ['1/s', { rate: '1/s' }, { rate: '1/s', by: () => 'a' }, { rate: '1/s', count: 'failures' }],
+      [
+        ...['1', {}, { by: () => 'a' }, { rate: '1' }, { rate: 1 }, { rate: '1/s', burst: 1 }],
+        ...[
+          { rate: '1/s', by: async () => 'a' },
+          { rate: '1/s', by: 'ip' },
+          { rate: '1/s', count: 'all' },
+        ],
+      ],
+      /limit must be a rate such as/,
+    ],
     ['timeout', [1, 86_400_000], [0, 0.5, 86_400_001], /timeout must be a number of milliseconds, a day at most/],
     ['status', [200, 299], [199, 204, 205, 300], /status must be a status from 200 to 299 whose answer has a body/],
     ['tool', ['t'.repeat(64)], ['', 't'.repeat(65), 't.t', 1], /tool must be true, false, or the name of the tool/],
@@ -160,7 +228,11 @@ describe('static operations', () => {
     ['accepts that is empty', { index: { accepts: [] } }, /accepts must be/],
     ['accepts without a media type', { index: { accepts: ['png'] } }, /accepts must be/],
     ['a body limit that is a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
-    ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
+    [
+      'a body limit above the longest string',
+      { index: { bodyLimit: constants.MAX_STRING_LENGTH + 1 } },
+      /"index": a bodyLimit over \d+ needs body: 'stream'$/,
+    ],
     [
       'a body that is not a schema',
       { index: { body: {} } },

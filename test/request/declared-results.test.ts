@@ -59,6 +59,8 @@ const ROWS: readonly Row[] = [
     '({ price: new Money(), at: new Date(0) })',
     { price: '7.00', at: '1970-01-01T00:00:00.000Z' },
   ],
+  ['an object that may be null', '(): { id: number } | null', 'row()', { id: 1 }],
+  ['a list that may be null', '(): { id: number }[] | null', '[row()]', [{ id: 1 }]],
   ['toJSON of the whole result that returns a text', '(): string', 'new Money()', '7.00'],
   ['a date that is not valid', '(): { at: Date }', '({ at: new Date(NaN) })', { at: null }],
   [

@@ -66,6 +66,10 @@ const ROWS: Readonly<Record<string, Row>> = {
       'cache-control': 'no-store',
     },
   ],
+  'about the content, on a result': [
+    "p.setHeader('Content-Language', 'de'); p.setHeader('Content-Location', '/a')",
+    { 'content-language': 'de', 'content-location': '/a' },
+  ],
   'on a 500': ["p.setHeader('X-A', 'p'); throw new Error('x')", { 'x-a': 'p' }],
   'X-Content-Type-Options, which every answer has': [
     "p.setHeader('X-Content-Type-Options', 'sniff')",
@@ -89,6 +93,18 @@ const ROWS: Readonly<Record<string, Row>> = {
   'a cookie that a Reply also has': [
     "p.setCookie('a', '1'); return new Reply(200, {}, { 'Set-Cookie': 'a=; Path=/; Max-Age=0' })",
     { 'set-cookie': ['a=; Path=/; Max-Age=0'] },
+  ],
+  'a cookie that a Reply also has, written in another way': [
+    "p.setCookie('a', '1', { domain: 'a.example' }); return new Reply(200, {}, { 'Set-Cookie': 'a=2; path=/; DOMAIN=A.example' })",
+    { 'set-cookie': ['a=2; path=/; DOMAIN=A.example'] },
+  ],
+  'a cookie of as many bytes as browsers keep': [
+    "p.setCookie('a', 'x'.repeat(4094))",
+    { 'set-cookie': [COOKIE.replace('a=1', `a=${'x'.repeat(4094)}`)] },
+  ],
+  'a cookie whose options are undefined': [
+    "p.setCookie('a', '1', { path: undefined, maxAge: undefined, secure: undefined })",
+    { 'set-cookie': [COOKIE] },
   ],
   'a cookie and Cache-Control': [
     "p.setHeader('Cache-Control', 'private'); p.setCookie('a', '1')",
@@ -145,7 +161,7 @@ const REFUSED: readonly (readonly [call: string, message: RegExp])[] = [
   ["p.setCookie('a')", /the value of a must be a text/],
   ["p.setCookie('a', 1)", /the value of a must be a text/],
   ["p.setCookie('a', '\\ud800')", /half of a surrogate pair/],
-  ["p.setCookie('a', 'x'.repeat(5000))", /a has 5002 bytes, and browsers drop over 4096/],
+  ["p.setCookie('a', 'x'.repeat(4095))", /a has 4097 bytes, and browsers drop over 4096/],
   ["p.setCookie('a', '1', null)", /the options of a must be an object/],
   ["p.setCookie('a', '1', { httponly: false })", /httponly is no option; there are httpOnly, /],
   ["p.setCookie('a', '1', { toString: 1 })", /toString is no option/],

@@ -15,13 +15,12 @@ const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 /** @param parsesText whether to accept `"7"` for the literal 7, as in a query. The check then returns the literal */
 export function compileLiterals(literals: readonly unknown[], parsesText: boolean): Check {
   const allowed = new Set(literals);
-  const byText = parsesText
-    ? new Map(literals.filter((literal) => literal !== null).map((literal) => [String(literal), literal]))
-    : undefined;
+  const byText = parsesText ? new Map(literals.map((literal) => [String(literal), literal])) : undefined;
   const fault = FAULTS.notLiteral(literals);
   return (value, run) => {
     if (allowed.has(value)) return value;
     const literal = typeof value === 'string' ? byText?.get(value) : undefined;
+    // No text is the literal null.
     return literal ?? run.report(fault);
   };
 }

@@ -238,6 +238,9 @@ test('parseSpan accepts seconds, minutes, hours, days and weeks up to a century'
 test('describeFailure returns one line for any thrown value', () => {
   const rows: [unknown, string][] = [
     [Object.assign(new Error('x'), { code: 'ENOSPC' }), 'no space is left on the disk'],
+    [Object.assign(new Error('x'), { code: 'EDQUOT' }), 'the disk quota is used up'],
+    [Object.assign(new Error('x'), { code: 'EMFILE' }), 'too many files are open'],
+    [Object.assign(new Error('x'), { code: 'EPERM' }), 'not permitted'],
     [Object.assign(new Error('x'), { code: 'EXOTIC' }), 'EXOTIC'],
     [Object.assign(new Error('x'), { code: 5 }), 'x'],
     [new Error('first\nsecond'), 'first'],

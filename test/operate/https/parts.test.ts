@@ -134,6 +134,7 @@ describe('times', () => {
       ['120', 'Thu, 01 Jan 1970 00:02:00 GMT', 'soon', undefined].map((header) => parseRetryAfter(header, 0)),
       [120_000, 120_000, undefined, undefined],
     );
+    assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:02:00 GMT', 180_000), 0);
   });
 });
 

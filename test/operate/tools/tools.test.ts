@@ -116,7 +116,18 @@ const REFUSED: readonly [what: string, settings: string, methods: string, expect
     `${'x'.repeat(64)}() {}`,
     /longer than 64 characters/,
   ],
-  ['a tool that streams its body', "created: { tool: true, body: 'stream' }", 'created() {}', /write tool: false/],
+  [
+    'a tool that streams its body',
+    "created: { tool: true, body: 'stream' }",
+    'created() {}',
+    /no tool sends a body that is a stream: write tool: false/,
+  ],
+  [
+    'a tool of every method',
+    "'ANY {id}': { tool: true }",
+    "'ANY {id}'() {}",
+    /no tool has every method: write a route of one method/,
+  ],
 ];
 for (const [what, settings, methods, expected] of REFUSED) {
   test(`a file does not load with ${what}`, async (t) => {
@@ -131,7 +142,7 @@ for (const MCP of ['on', 'application', 'off']) {
     export default class AController { static operations = { 'GET a': { tool: true } }; 'GET a'(): EventStream { return null as never; } }`;
     await assert.rejects(
       startShop(t, { 'AController.ts': events }, { env: { MCP } }),
-      /AController.ts.*no tool returns a stream of/s,
+      /AController.ts.*no tool returns a stream of events: write tool: false/s,
     );
   });
 

@@ -88,7 +88,7 @@ const LIST_FILE = `import { defineService, ErrorReply } from '${GATEFOLD}';
       : code === 'ENVELOPE' ? undefined : new ErrorReply(status, { code }),
   });`;
 const LIST_CONTROLLER = `import { HttpError, Reply } from '${GATEFOLD}';
-  const fail = (code) => { throw new HttpError(400, code, 'It fails', { headers: { Allow: 'GET' } }); };
+  const fail = (code) => { throw new HttpError(400, code, 'It fails', { headers: { Allow: 'GET', 'X-Two': '2' } }); };
   export default class {
     'GET'() { return {} }
     'POST'() { return {} }
@@ -123,8 +123,8 @@ const LIST_SERVICE: CorsService = {
     row('OPTIONS /api/x', [...ask(LISTED), ...asksFor('GET')], { ...LISTED_PREFLIGHT, origin: LISTED }),
     row('OPTIONS /api/x', [...ask(LISTED), ...asksFor('GET', '')], { ...LISTED_PREFLIGHT, origin: LISTED }),
     listed(200, 'GET /api/x/reply', `${TYPE}, X-Total, Vary, Content-Length, ${EXPOSED}`, LISTED, 'Accept | Origin'),
-    listed(418, 'GET /api/x/text', `${TYPE}, Cache-Control, X-Own, Allow, ${EXPOSED}`),
-    listed(400, 'GET /api/x/envelope', `${EXPOSED}, Allow`),
+    listed(418, 'GET /api/x/text', `${TYPE}, Cache-Control, X-Own, Allow, X-Two, ${EXPOSED}`),
+    listed(400, 'GET /api/x/envelope', `${EXPOSED}, Allow, X-Two`),
     listed(404, 'GET /api/absent', `${TYPE}, Cache-Control, ${EXPOSED}`),
     listed(404, 'GET /elsewhere', `${TYPE}, Cache-Control, ${EXPOSED}`),
     ...[undefined, '', ...UNLISTED.split(' ')].flatMap((origin) => [

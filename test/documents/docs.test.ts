@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startTest, type TestApi } from '../../src/api/testing.ts';
 import { runCommand } from '../../src/operate/cli/command.ts';
@@ -13,6 +13,7 @@ import { serviceFolder } from '../support/document-table.ts';
 import { createFolder } from '../support/folder.ts';
 
 interface Document {
+  readonly info: object;
   readonly paths: object;
   readonly components: { readonly schemas: object };
 }
@@ -27,12 +28,12 @@ describe('the document of the bookshop', () => {
   });
   after(() => api?.close());
 
-  test('is sent to GET and HEAD with ETag, 304 and CORS; POST is 404', async () => {
+  test('is sent to GET and HEAD with ETag and 304; POST is 404', async () => {
     const first = await api.fetch('/openapi.json');
     const etag = first.headers.get('etag') ?? '';
     assert.match(etag, /^"[\w-]+"$/);
     assert.equal(first.headers.get('content-type'), 'application/json; charset=UTF-8');
-    assert.equal(first.headers.get('access-control-allow-origin'), '*');
+    assert.equal(first.headers.get('cache-control'), 'no-cache');
     assert.equal((await api.fetch('/openapi.json', { headers: { 'If-None-Match': etag } })).status, 304);
     assert.equal((await api.fetch('/openapi.json', { method: 'HEAD' })).headers.get('etag'), etag);
     assert.equal((await api.fetch('/openapi.json', { method: 'POST' })).status, 404);
@@ -68,6 +69,7 @@ test('a new group is in the document at the next request', async () => {
 
 test('the document and the docs page contain nothing that only hidden operations use', async (t) => {
   const cwd = makeProject(t, {
+    'package.json': '{"type":"module","name":"shop","version":"1.2.3","description":"Sells."}',
     'controllers/OrderController.ts': `
       /** A code of an order. @minLength 2 */ type Code = string;
       interface Order { n: number; code: Code }
@@ -90,6 +92,7 @@ test('the document and the docs page contain nothing that only hidden operations
   const api = await startTest({ controllers: join(cwd, 'controllers') });
   try {
     const text = await (await api.fetch('/openapi.json')).text();
+    assert.deepEqual(JSON.parse(text).info, { title: 'shop', version: '1.2.3', description: 'Sells.' });
     assert.doesNotMatch(text, /secret|master key|thirty-seven|danger|backOffice/i);
     assert.deepEqual(Object.keys((JSON.parse(text) as Document).components.schemas), [
       'Code',
@@ -107,13 +110,15 @@ test('the document and the docs page contain nothing that only hidden operations
 
 test('gatefold openapi reports a controller that does not load, and exits with 1', async (t) => {
   const cwd = makeProject(t, {
+    'package.json': '{"type":"module","name":" ","version":"","description":1}',
     'controllers/AController.mjs': 'export default { index() {} };',
     'controllers/BController.mjs': 'export default {',
   });
   const { code, out, err } = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
   assert.equal(code, 1);
   assert.match(err, /controllers\/BController\.mjs.* does not load and is not in the document/);
-  assert.deepEqual(Object.keys((JSON.parse(out) as Document).paths), ['/api/a']);
+  const { paths, info } = JSON.parse(out) as Document;
+  assert.deepEqual([Object.keys(paths), info], [['/api/a'], { title: basename(cwd), version: '0.0.0' }]);
 });
 
 describe('the setting DOCS', () => {
@@ -133,7 +138,11 @@ describe('the setting DOCS', () => {
     assert.equal(page.headers.get('content-type'), 'text/html; charset=UTF-8');
     assert.match(
       page.headers.get('content-security-policy') ?? '',
-      /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'/,
+      /^default-src 'none'; script-src 'sha256-[^']{44}'; style-src 'sha256-[^']{44}'; connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+    );
+    assert.deepEqual(
+      [page.headers.get('referrer-policy'), page.headers.get('cache-control')],
+      ['no-referrer', 'no-cache'],
     );
     assert.equal(
       (await api.fetch('/docs', { headers: { 'If-None-Match': page.headers.get('etag') ?? '' } })).status,
@@ -164,6 +173,10 @@ describe('the setting DOCS', () => {
       const page = await api.fetch('/docs');
       assert.equal(page.status, 401);
       assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'/);
+      assert.deepEqual(
+        [page.headers.get('www-authenticate'), page.headers.get('cache-control')],
+        ['Bearer', 'no-store'],
+      );
       assert.match(await page.text(), /^<!doctype html>/);
       const caller = api.as({ application: { name: 'tool' } });
       assert.equal((await caller.fetch('/openapi.json')).status, 200);

@@ -133,6 +133,7 @@ test('the file has the operations of all groups, and the types that these need',
       summary: 'One of them',
       path: { type: 'object', properties: { id: NUMBER }, required: ['id'] },
       query: { type: 'object', properties: {} },
+      headers: { type: 'object', properties: { 'x-a': TEXT } },
       results: [
         { status: 200, body: 'json', returnedSchema: refer('Item'), mayBeAbsent: true, isReplyWithBody: true },
         { status: 204, body: 'none' },
@@ -198,7 +199,9 @@ export interface Api {
     /** One of them */
     'GET {id}'(data: unknown, params: { path: {
         id: number;
-      }; query: Record<never, never> }): Reply<200, ShopItem> | Reply<200, undefined> | Reply<204, undefined>;
+      }; query: Record<never, never>; headers: {
+        'x-a'?: string;
+      } }): Reply<200, ShopItem> | Reply<200, undefined> | Reply<204, undefined>;
     /** @deprecated */
     events(data: unknown): EventStream<string>;
     /** Takes bytes */

@@ -9,7 +9,7 @@ import { createGroups } from '../../src/live/load/registry.ts';
 import { runCommand } from '../../src/operate/cli/command.ts';
 import { command } from '../../src/operate/cli/openapi.ts';
 import { runHere } from '../support/command-bench.ts';
-import { DOCUMENTS, expectedLines, linesOf } from '../support/document-table.ts';
+import { DOCUMENTS, documentPath, expectedLines, linesOf } from '../support/document-table.ts';
 import { createFolder } from '../support/folder.ts';
 
 describe('the document of a folder with', () => {
@@ -19,7 +19,7 @@ describe('the document of a folder with', () => {
       const controllers = createFolder(t, files);
       const api = await startTest({ controllers, env });
       t.after(() => api.close());
-      const text = await (await fetch(`${api.url}${env.BASE_PATH ?? '/api'}/openapi.json`)).text();
+      const text = await (await fetch(api.url + documentPath(folder))).text();
       assert.deepEqual(linesOf(text), expectedLines(folder));
       if (!name.startsWith('users')) return;
       const run = (argv: readonly string[], io: Parameters<typeof runCommand>[2]) => runCommand(command, argv, io);

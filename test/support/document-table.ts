@@ -425,14 +425,20 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       schema Cause { at: string }
       schema Problem { title: string, causes: Cause[] } {"description":"A problem."}`,
   },
-  'formatError without a type': {
-    files: serviceFolder(`${SCHEMES} formatError: ({ message }) => ({ title: message }),`, {}),
+  'formatError without a type, and a root group': {
+    files: serviceFolder(`${SCHEMES} formatError: ({ message }) => ({ title: message }),`, {
+      'Controller.mjs': "export default { 'GET'() {}, created() {} };",
+    }),
+    env: { BASE_PATH: '/' },
     ends: answersOf('json any', CUSTOM),
     lines: `
       servers [{"url":"/"}]; security nothing | application
+      tag /
       tag tag
-      get /api/tag tag_index; 200 OK, json any
-      get /api/tag/find tag_find; 200 OK, json any
+      get / root_GET; 200 OK, json any
+      post / root_created; 200 OK, json any
+      get /tag tag_index; 200 OK, json any
+      get /tag/find tag_find; 200 OK, json any
       scheme token {"type":"apiKey","in":"header","name":"Authorization","description":"Token …"}
       scheme session {"type":"apiKey","in":"cookie","name":"session"}`,
   },
@@ -467,6 +473,10 @@ interface Operation {
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
+export function documentPath({ env = {} }: DocumentFolder): string {
+  return `${(env.BASE_PATH ?? '/api').replace(/\/$/, '')}/openapi.json`;
+}
+
 /** Writes each fact of a document in a line that a person can read. */
 export function linesOf(text: string): string[] {
   const { openapi, info, servers, security, tags, paths, components, ...others } = JSON.parse(text);
@@ -497,7 +507,7 @@ function operationText({
   security,
   ...texts
 }: Operation): string {
-  assert.deepEqual(tags, [operationId.split('_')[0]]);
+  assert.deepEqual(tags, [operationId.split('_')[0]?.replace('root', '/')]);
   const { default: refused, ...answers } = responses;
   assert.deepEqual(refused, { $ref: '#/components/responses/Refused' });
   const { required, content } = requestBody ?? {};

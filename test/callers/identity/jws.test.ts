@@ -121,7 +121,9 @@ describe('verifySignature', () => {
     ['key_ops that is a text', rsaToken, { ...rsa.jwk, key_ops: 'verify' }, 'key-unfit'],
     ['the alg of another kty', rsaToken, { ...rsa.jwk, alg: 'ES256' }, 'key-unfit'],
     ['an unknown alg', rsaToken, { ...rsa.jwk, alg: 'RSA-OAEP' }, 'key-unfit'],
-    ['a private exponent', rsaToken, { ...rsa.jwk, d: 'AQAB' }, 'key-unfit'],
+    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv'].map(
+      (name) => [`the private member ${name}`, rsaToken, { ...rsa.jwk, [name]: 'AQAB' }, 'key-unfit'] as const,
+    ),
     ['no modulus', rsaToken, without(rsa.jwk, 'n'), 'key-unfit'],
     ['a modulus as a number', rsaToken, { ...rsa.jwk, n: 5 }, 'key-unfit'],
     ['a modulus in base64 with padding', rsaToken, { ...rsa.jwk, n: `${rsa.jwk.n}==` }, 'key-unfit'],

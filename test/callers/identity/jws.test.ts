@@ -29,6 +29,25 @@ test('the paddings in the table of algorithms equal the constants of node:crypto
   }
 });
 
+test('a key that cannot be used has a reason', () => {
+  const reasons: readonly (readonly [jwk: unknown, reason: string])[] = [
+    [null, 'not an object'],
+    [{ ...rsa.jwk, kid: 1 }, 'the kid is not a string'],
+    [{ ...rsa.jwk, d: 'AQAB' }, 'it has private members'],
+    [{ ...rsa.jwk, use: 'enc' }, 'its use is not sig'],
+    [{ ...rsa.jwk, key_ops: ['sign'] }, 'its key_ops do not include verify'],
+    [{ ...ec.jwk, crv: 'secp256k1' }, 'its kty or crv is not supported'],
+    [{ ...rsa.jwk, alg: 'ES256' }, 'its alg does not fit its kty'],
+    [{ ...rsa.jwk, n: '' }, 'its numbers are not a valid key'],
+    [{ ...rsa.jwk, n: Buffer.alloc(2500, 255).toString('base64url') }, 'its modulus has 20000 bits'],
+    [{ ...rsa.jwk, e: 'Aw' }, 'its exponent is even or below 65,537'],
+  ];
+  for (const [jwk, whyUnusable] of reasons) {
+    const kid = Object(jwk).kid;
+    assert.deepEqual(parseKey(jwk), { kid: typeof kid === 'string' ? kid : undefined, whyUnusable });
+  }
+});
+
 describe('verifySignature', () => {
   for (const alg of NAMES) {
     const key = keyOf(alg);

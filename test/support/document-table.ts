@@ -163,10 +163,8 @@ export default class XController {
 }`;
 
 const USERS = "authenticate: ({ authorization }) => (authorization === 'Token ann' ? { id: 'ann' } : undefined),";
-const SCHEMES = `securitySchemes: {
-  token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Token …' },
-  session: { type: 'apiKey', in: 'cookie', name: 'session' },
-},`;
+const TOKEN = "token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Token …' },";
+const SCHEMES = `securitySchemes: { ${TOKEN} session: { type: 'apiKey', in: 'cookie', name: 'session' } },`;
 const NOTES = `export default class NoteController {
   static operations = {
     'GET user': { access: 'user' },
@@ -379,30 +377,29 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       scheme session {"type":"apiKey","in":"cookie","name":"session"}`,
   },
   'access for all operations, and a header for keys': {
-    files: serviceFolder(`${USERS} ${SCHEMES} access: 'user', keyHeader: 'X-Api-Key', strict: true,`),
+    files: serviceFolder(
+      `${USERS} securitySchemes: { ${TOKEN} }, access: 'user', keyHeader: 'X-Api-Key', strict: true,`,
+    ),
     ends: ENVELOPE,
     lines: `
-      servers [{"url":"/"}]; security nothing | application | applicationKey | token | session
+      servers [{"url":"/"}]; security nothing | application | applicationKey | token
       tag note
       tag tag
-      get /api/note/user note_GET_user; ok; 401 UserRequired; security token | session
-      get /api/note/both note_GET_both; ok; 401 UserRequired; security token + application | token + applicationKey |
-          session + application | session + applicationKey
-      get /api/note/caller note_GET_caller; ok; 401 UserRequired; security token | session | application |
-          applicationKey
+      get /api/note/user note_GET_user; ok; 401 UserRequired; security token
+      get /api/note/both note_GET_both; ok; 401 UserRequired; security token + application | token + applicationKey
+      get /api/note/caller note_GET_caller; ok; 401 UserRequired; security token | application | applicationKey
       get /api/note/scope note_GET_scope; ok; 401 CredentialRequired; 403 ScopeMissing; security application(notes) |
           applicationKey(notes)
       get /api/note/function note_GET_function; ok; 403 AccessDenied
-      get /api/note/mine note_GET_mine; ok; 401 UserRequired; 403 AccessDenied; security token | session
-      get /api/note/twice note_GET_twice; ok; 401 UserRequired; security token | session
+      get /api/note/mine note_GET_mine; ok; 401 UserRequired; 403 AccessDenied; security token
+      get /api/note/twice note_GET_twice; ok; 401 UserRequired; security token
       get /api/note/anyone note_GET_anyone; ok
-      get /api/note/{id} note_GET_by_id; path id: string; ok; 401 UserRequired; security token | session
-      get /api/tag tag_index; 200 OK, json any; 401 UserRequired; security token | session
-      post /api/tag/find tag_find; 200 OK, json any; 401 UserRequired; security token | session
+      get /api/note/{id} note_GET_by_id; path id: string; ok; 401 UserRequired; security token
+      get /api/tag tag_index; 200 OK, json any; 401 UserRequired; security token
+      post /api/tag/find tag_find; 200 OK, json any; 401 UserRequired; security token
       scheme applicationKey {"type":"apiKey","in":"header","name":"x-api-key","description":"The credential of a
           registered application, in a header of its own"}
-      scheme token {"type":"apiKey","in":"header","name":"Authorization","description":"Token …"}
-      scheme session {"type":"apiKey","in":"cookie","name":"session"}`,
+      scheme token {"type":"apiKey","in":"header","name":"Authorization","description":"Token …"}`,
   },
   'users without schemes': {
     files: serviceFolder(`${USERS} formatError: ({ message }): Problem => ({ title: message, causes: [] }),`),

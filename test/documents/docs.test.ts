@@ -6,6 +6,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startTest, type TestApi } from '../../src/api/testing.ts';
+import { createLog } from '../../src/base/log.ts';
+import { createDocs } from '../../src/documents/docs-endpoints.ts';
+import { createGroups } from '../../src/live/load/registry.ts';
 import { runCommand } from '../../src/operate/cli/command.ts';
 import { command } from '../../src/operate/cli/openapi.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
@@ -19,6 +22,10 @@ interface Document {
 }
 
 const BOOKSHOP = join(import.meta.dirname, 'bookshop');
+async function loadGroups() {
+  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  return createGroups({ dir: BOOKSHOP, log }).all();
+}
 const read = async (api: TestApi) => (await (await api.fetch('/openapi.json')).json()) as Document;
 
 describe('the document of the bookshop', () => {
@@ -51,6 +58,18 @@ describe('the document of the bookshop', () => {
     assert.equal(code, 0);
     assert.deepEqual(JSON.parse(out), await read(api));
   });
+});
+
+test('the document is made again only when the groups have changed', async () => {
+  const groups = [...(await loadGroups())];
+  const docs = createDocs({
+    ...{ access: 'on', groups: async () => [...groups], info: () => ({ title: 'x', version: '1' }), basePath: '/api' },
+    ...{ service: () => undefined, readPage: () => '' },
+  });
+  const first = await docs.openapi(undefined, {});
+  assert.equal(await docs.openapi(undefined, {}), first);
+  groups.pop();
+  assert.notEqual(await docs.openapi(undefined, {}), first);
 });
 
 test('a new group is in the document at the next request', async () => {

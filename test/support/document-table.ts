@@ -89,6 +89,7 @@ export default class RouteController {
   'PUT stream'(data: unknown): void {}
   'POST tree'(data: Tree): void {}
   'POST number'(data: Int): void {}
+  'PUT none'(_: undefined, params: ControllerParams): void {}
   hello(): void {}
   updated(): void {}
 }
@@ -243,11 +244,16 @@ const ENVELOPE = [
 
 export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
   operations: {
-    files: { 'OrderController.ts': ORDER, 'BareItemController.ts': BARE, 'RouteController.ts': ROUTES },
+    files: {
+      ...{ 'OrderController.ts': ORDER, 'BareItemController.ts': BARE, 'RouteController.ts': ROUTES },
+      'OneController.mjs': `export default class {
+        static operations = { hello: { status: 202 } }; 'GET {id}'(data) {} hello() {} }`,
+    },
     ends: ENVELOPE,
     lines: `
       servers [{"url":"/"}]; security nothing | application
       tag bareItem Methods without a pattern: All of them.
+      tag one
       tag order The orders. of the shop.
       tag route
       get /api/bareItem bareItem_GET; {"summary":"Ends here"}; query query?: ({ a: string } | { b: integer })
@@ -260,6 +266,8 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       delete /api/bareItem bareItem_DELETE; ok
       options /api/bareItem bareItem_OPTIONS; ok
       post /api/bareItem/find bareItem_find; ok
+      get /api/one/{id} one_GET_by_id; path id: string; 200 OK, json any
+      post /api/one/hello one_hello; 202 Accepted, json any
       get /api/order order_index; {"summary":"A list","description":"of orders.","deprecated":true}; query page:
           integer {"description":"Counts from 1.","deprecated":true}; query sort?: string; query dryRun?: boolean
           {"description":"Tries."}; 200 OK, json string[]; 422 InvalidData
@@ -296,6 +304,7 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       put /api/route/stream route_PUT_stream; body json bytes; ok; 422 InvalidData
       post /api/route/tree route_POST_tree; body(false) json Tree; ok; 422 InvalidData
       post /api/route/number route_POST_number; body json integer; ok; 422 InvalidData
+      put /api/route/none route_PUT_none; ok
       post /api/route/hello route_hello; ok
       post /api/route/updated route_updated; ok
       schema Tree { a?: Tree, b?: Tree, c?: Tree, d?: Tree, e?: Tree, f?: Tree }`,

@@ -165,6 +165,13 @@ describe('the form post of Google Identity Services', () => {
       }));
   }
 
+  test('without a content type is told to send one', () =>
+    withIdentity([google], async ({ identity }) => {
+      const attempt = identity.signin({ credential: await tokenWith() }, makeParams({ cookie: 'a=1' }));
+      const message = 'Send a Content-Type: application/json, or that of the form';
+      await assert.rejects(attempt, { code: 'CSRF_TOKEN_MISMATCH', message });
+    }));
+
   test('is accepted by signin and register as the browser sends it', () =>
     withIdentity([google], async ({ identity }) => {
       const fields = { credential: await tokenWith(), g_csrf_token: 'c-1', select_by: 'btn' };

@@ -231,6 +231,22 @@ describe('a worker', () => {
     assert.deepEqual(worker.reports, [[], [['address caller', 2, 7, 60, 50]], [['address caller', 1, 7, 60, 50]]]);
   });
 
+  test('reports a token that it gave back, and may spend it again', () => {
+    const worker = workerWith(1, 0, 1);
+    const token = worker.limiter.check('address', 'caller', worker.rate);
+    worker.tell();
+    worker.limiter.applyBalances([['address caller', 0, worker.rate.count, worker.rate.seconds, worker.rate.burst]]);
+    assert.equal(isAllowed(worker.limiter, worker.rate), false);
+    worker.limiter.giveBack(token);
+    assert.deepEqual(worker.waits, [0, 4]);
+    worker.tell();
+    assert.deepEqual(worker.reports.slice(1), [
+      [['address caller', 1, 1, 86_400, 100]],
+      [['address caller', -1, 1, 86_400, 100]],
+    ]);
+    assert.ok(isAllowed(worker.limiter, worker.rate));
+  });
+
   for (const [burst, balance, spent] of [
     [100, 40, 5],
     [16, 16, 2],
@@ -247,11 +263,14 @@ describe('a worker', () => {
     });
 });
 
-test('a report that waits does not keep the process alive', () => {
+test('a report that waits does not keep the process alive, and is sent', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const before = timers();
   callLater(() => {}, 60_000);
   assert.equal(timers(), before);
+  const alive = setTimeout(() => {}, 60_000);
+  for (const milliseconds of [0, 1]) await new Promise<void>((resolve) => callLater(resolve, milliseconds));
+  clearTimeout(alive);
 });
 
 test('the ledger limits a debt to two bursts, and sends only low balances to a new worker', () => {

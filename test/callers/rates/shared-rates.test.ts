@@ -160,9 +160,11 @@ describe('machines that share a rate', () => {
     const timers: (() => void)[] = [];
     const delays: number[] = [];
     const sizes: number[] = [];
+    let reply = Promise.resolve();
     const ledger = createSharedLedger({
       spend: async (spendings) => {
         sizes.push(spendings.length);
+        await reply;
         return spendings.map(() => 50);
       },
       machineCount: () => 2,
@@ -189,5 +191,18 @@ describe('machines that share a rate', () => {
     await run(100);
     assert.deepEqual(delays, [0, 100, 10, 100, 100]);
     assert.deepEqual(sizes, [1, 1, 1000, 500]);
+    let answer = () => {};
+    reply = new Promise((resolve) => {
+      answer = resolve;
+    });
+    spend('a', 1);
+    await run(100);
+    spend('b', 1);
+    await run(100);
+    assert.equal(sizes.length, 5, 'no report is sent while another one is under way');
+    answer();
+    await run(0);
+    await run(100);
+    assert.equal(sizes.length, 6);
   });
 });

@@ -507,7 +507,7 @@ export function linesOf(text: string): string[] {
 function operationText({
   operationId,
   tags,
-  parameters = [],
+  parameters,
   requestBody,
   responses,
   security,
@@ -517,10 +517,11 @@ function operationText({
   const { default: refused, ...answers } = responses;
   assert.deepEqual(refused, { $ref: '#/components/responses/Refused' });
   const { required, content } = requestBody ?? {};
+  assert.notDeepEqual(parameters, []);
   return [
     operationId,
     ...(isDeepStrictEqual(texts, {}) ? [] : [JSON.stringify(texts)]),
-    ...parameters.map(
+    ...(parameters ?? []).map(
       ({ in: place, name, required = '?', schema, ...rest }) =>
         `${place} ${name}${required === true ? '' : required}: ${schemaText(schema)}${restText(rest)}`,
     ),

@@ -568,6 +568,7 @@ function schemaText(schema: Schema): string {
   for (const [name, known] of Object.entries({ Success: SUCCESS, bytes: BYTES, file: FILE }))
     if (isDeepStrictEqual(schema, known)) return name;
   const { $ref, type = 'any', properties, required = [], items, anyOf, ...rest } = schema;
+  assert.equal(type, $ref || anyOf ? 'any' : properties ? 'object' : items ? 'array' : type);
   if ($ref !== undefined) return $ref.replace('#/components/schemas/', '') + restText(rest);
   if (anyOf !== undefined) return `(${anyOf.map(schemaText).join(' | ')})${restText(rest)}`;
   if (items !== undefined) return `${schemaText(items)}[]${restText(rest)}`;

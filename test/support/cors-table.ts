@@ -107,7 +107,7 @@ const TYPE = 'Content-Type';
 const EXPOSED = 'Strict-Transport-Security, X-Request-Id';
 const UNLISTED =
   'null https://b.example https://a.example.evil https://a.example:8443 http://a.example https://evil-b.example ' +
-  'https://evil.example/.b.example https://evil@x.b.example https://x.b.example.evil http://x.b.example';
+  'https://evil.example/.b.example https://evil@x.b.example https://x.b.example.evil http://xx.b.example';
 const PREFLIGHT = { status: 200, vary: 'Origin', 'content-length': '0' };
 const LISTED_PREFLIGHT = { ...PREFLIGHT, credentials: 'true', methods: ALL_METHODS, 'max-age': '60' };
 

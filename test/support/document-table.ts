@@ -431,18 +431,21 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       schema Cause { at: string }
       schema Problem { title: string, causes: Cause[] } {"description":"A problem."}`,
   },
-  'formatError without a type, and a root group': {
-    files: serviceFolder(`${SCHEMES} formatError: ({ message }) => ({ title: message }),`, {
+  'formatError without a type, a root group and folders': {
+    files: serviceFolder(`${SCHEMES} folders: true, formatError: ({ message }) => ({ title: message }),`, {
       'Controller.mjs': "export default { 'GET'() {}, created() {} };",
+      'a1/XController.mjs': 'export default { index() {} };',
     }),
     env: { BASE_PATH: '/' },
     ends: answersOf('json any', CUSTOM),
     lines: `
       servers [{"url":"/"}]; security nothing | application
       tag /
+      tag a1/x
       tag tag
       get / root_GET; 200 OK, json any
       post / root_created; 200 OK, json any
+      get /a1/x a1_x_index; 200 OK, json any
       get /tag tag_index; 200 OK, json any
       get /tag/find tag_find; 200 OK, json any
       scheme token {"type":"apiKey","in":"header","name":"Authorization","description":"Token …"}
@@ -513,7 +516,9 @@ function operationText({
   security,
   ...texts
 }: Operation): string {
-  assert.deepEqual(tags, [operationId.split('_')[0]?.replace('root', '/')]);
+  const [tag = '', ...otherTags] = tags;
+  assert.deepEqual(otherTags, []);
+  assert.ok(operationId.startsWith(`${tag === '/' ? 'root' : tag.replace('/', '_')}_`), operationId);
   const { default: refused, ...answers } = responses;
   assert.deepEqual(refused, { $ref: '#/components/responses/Refused' });
   const { required, content } = requestBody ?? {};

@@ -69,6 +69,7 @@ export default class RouteController {
     PUT: { accepts: ['image/*'] },
     PATCH: { accepts: ['application/x-www-form-urlencoded'] },
     'POST lines': { accepts: ['text/csv'] },
+    'POST number': { accepts: ['application/json'] },
     'POST stream': { body: 'stream' },
     'PUT stream': { body: 'stream', accepts: ['application/json'] },
   };

@@ -45,8 +45,7 @@ export function createDocument(
     if (visibleOperations.length === 0) continue;
     tags.push({ name: groupInUrl, description: joinTexts(contract.summary, contract.description) });
     // In a strict group, an operation without a route is called only with POST. A group that has a route is strict.
-    const isStrict = routes.length > 0 || strictRoutes !== undefined;
-    const endpointOf = createEndpointFinder(pathOfGroup(prefix, groupInUrl), routes, isStrict);
+    const endpointOf = createEndpointFinder(pathOfGroup(prefix, groupInUrl), routes, strictRoutes !== undefined);
     for (const operation of visibleOperations) {
       const endpoint = endpointOf(operation);
       const group = { groupInUrl: idOfGroup(groupInUrl), defs: contract.defs };

@@ -119,9 +119,8 @@ function describeResponses({ operation, contract, group, components }: Operation
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
   const contents = new Map<number, [type: string, schema: Schema][]>();
-  for (const [i, result] of results.entries()) {
-    // The setting `status` replaces a 200 of the first result.
-    const status = i === 0 && result.status === 200 ? (settings.status ?? 200) : result.status;
+  for (const result of results) {
+    const { status } = result;
     const schemas = describeContent(result, (schema) => components.publish(group, schema));
     contents.set(status, [...(contents.get(status) ?? []), ...schemas]);
   }

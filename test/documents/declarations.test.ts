@@ -80,6 +80,7 @@ describe('a comment', () => {
     ['of empty texts', { summary: '', description: '' }, ''],
     ['of one line', { summary: 'One' }, '  /** One */\n'],
     ['with empty lines around', { description: '\nOne\n' }, '  /** One */\n'],
+    ['of two paragraphs', { summary: 'One', description: 'Two' }, '  /**\n   * One\n   *\n   * Two\n   */\n'],
     ['that would end', { description: 'a */ b' }, '  /** a *\\/ b */\n'],
     ['with the tag alone', { deprecated: true }, '  /** @deprecated */\n'],
     [
@@ -97,7 +98,7 @@ function group(name: string, defs: GroupContract['defs'], ...known: readonly Kno
   const base = { isDeprecated: false, dataIsOptional: false, results: [{ status: 200, body: 'json' as const }] };
   const contracts = known.map((own): [string, OperationContract] => [own.name, { ...base, ...own }]);
   const operations = known.map(({ name: own }) => {
-    const method = own === 'upload' || own === 'none' ? () => undefined : (data: unknown) => data;
+    const method = ['upload', 'none', 'late'].includes(own) ? () => undefined : (data: unknown) => data;
     const settings = own === 'upload' ? { body: 'stream' as const, summary: 'Takes bytes' } : {};
     return [own, { name: own, method, settings, contract: undefined }] as const;
   });
@@ -133,6 +134,7 @@ test('the file has the operations of all groups, and the types that these need',
       summary: 'One of them',
       path: { type: 'object', properties: { id: NUMBER }, required: ['id'] },
       query: { type: 'object', properties: {} },
+      headers: { type: 'object', properties: { 'x-a': TEXT } },
       results: [
         { status: 200, body: 'json', returnedSchema: refer('Item'), mayBeAbsent: true, isReplyWithBody: true },
         { status: 204, body: 'none' },
@@ -141,6 +143,7 @@ test('the file has the operations of all groups, and the types that these need',
     { name: 'events', isDeprecated: true, results: [{ status: 200, body: 'events', returnedSchema: TEXT }] },
     { name: 'upload', results: [{ status: 200, body: 'bytes' }] },
     { name: 'none', results: [{ status: 200, body: 'json', mayBeAbsent: true }] },
+    { name: 'late', path: { type: 'object', properties: {} }, results: returns(TEXT) },
     { name: 'unknown', undocumentedReason: 'it comes from a package' },
     { name: 'any' },
   );
@@ -198,12 +201,15 @@ export interface Api {
     /** One of them */
     'GET {id}'(data: unknown, params: { path: {
         id: number;
-      }; query: Record<never, never> }): Reply<200, ShopItem> | Reply<200, undefined> | Reply<204, undefined>;
+      }; query: Record<never, never>; headers: {
+        'x-a'?: string;
+      } }): Reply<200, ShopItem> | Reply<200, undefined> | Reply<204, undefined>;
     /** @deprecated */
     events(data: unknown): EventStream<string>;
     /** Takes bytes */
     upload(data: Blob): Blob;
     none(): undefined;
+    late(data: unknown, params: { path: Record<never, never> }): string;
     unknown(data: unknown): unknown;
     any(data: unknown): unknown;
   };

@@ -1,4 +1,4 @@
-// Tests the header lines that answers share. test/callers/access/answers.test.ts has them over a socket.
+// Tests the header lines that answers share. test/support/cors-table.ts has them over a socket.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CorsPolicy } from '../../src/callers/access/cors.ts';
@@ -24,10 +24,4 @@ test('header sets are kept for 100 origins, and the oldest is dropped first', ()
   assert.equal(setOf('https://0.example'), first);
   setOf('https://100.example');
   assert.notEqual(setOf('https://0.example'), first);
-});
-
-test('a preflight that requests no header gets no Access-Control-Allow-Headers', () => {
-  const set = createHeaderSets({ cors, headers: [] })('https://a.example');
-  assert.equal(set.preflight(undefined).includes('Access-Control-Allow-Headers'), false);
-  assert.equal(set.preflight('X-A').includes('Access-Control-Allow-Headers'), true);
 });

@@ -231,12 +231,8 @@ describe('params.address', () => {
     ['a closed connection', undefined, '1.1.1.1', ''],
     ['8 KB of proxies', '10.0.0.1', '10.0.0.2,'.repeat(900), '10.0.0.1'],
     ['8 KB of proxies, well written', '10.0.0.1', Array(900).fill('10.0.0.2').join(','), '10.0.0.2'],
-    [
-      'more proxies than the service follows',
-      '10.0.0.1',
-      `203.0.113.5, ${Array(40).fill('10.0.0.2').join(',')}`,
-      '10.0.0.2',
-    ],
+    ['all proxies that the service follows', '10.0.0.1', `203.0.113.5${',10.0.0.2'.repeat(31)}`, '203.0.113.5'],
+    ['more proxies than the service follows', '10.0.0.1', `203.0.113.5${',10.0.0.2'.repeat(32)}`, '10.0.0.2'],
     ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
   ];
   for (const [name, peer, forwarded, address] of rows) {

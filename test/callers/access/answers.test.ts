@@ -137,51 +137,6 @@ describe('answers under a service file', () => {
     assert.equal(headers.get('vary'), 'Accept, Origin');
   });
 
-  const LISTED = 'https://a.example';
-  const corsOf = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control-')).sort();
-
-  it('sends CORS headers and exposed header names to a listed origin', async () => {
-    for (const path of ['/api/x', '/api/x/reply', '/api/x/fails/TEXT', '/elsewhere']) {
-      const { headers } = await ask(path, { headers: { origin: LISTED } });
-      assert.equal(headers.get('access-control-allow-origin'), LISTED, path);
-      assert.equal(headers.get('access-control-allow-credentials'), 'true', path);
-      assert.match(headers.get('vary') ?? '', /\bOrigin\b/, path);
-      assert.doesNotMatch(headers.get('access-control-expose-headers') ?? '', /\*/, path);
-    }
-    const { headers } = await ask('/api/x/reply', { headers: { origin: LISTED } });
-    assert.match(headers.get('access-control-expose-headers') ?? '', /X-Total.*X-Request-Id/);
-    const envelope = await ask('/api/x/fails/NOTHING', { headers: { origin: LISTED } });
-    assert.doesNotMatch(envelope.headers.get('access-control-expose-headers') ?? '', /,\s*(?:,|$)/);
-    const refused = await ask('/api/x/fails/THROW', { headers: { origin: LISTED } });
-    assert.match(refused.headers.get('access-control-expose-headers') ?? '', /\bAllow\b/);
-  });
-
-  for (const origin of ['https://b.example', 'null', 'https://a.example.evil', undefined])
-    it(`sends Vary: Origin and no CORS header to the origin ${origin}`, async () => {
-      const { status, headers } = await ask('/api/x', origin === undefined ? {} : { headers: { origin } });
-      assert.equal(status, 200);
-      assert.deepEqual(corsOf(headers), []);
-      assert.equal(headers.get('vary'), 'Origin');
-    });
-
-  it('sends CORS headers in a preflight response only to a listed origin', async () => {
-    const preflight = (origin: string) =>
-      ask('/api/x', {
-        method: 'OPTIONS',
-        headers: {
-          origin,
-          'access-control-request-method': 'PUT',
-          'access-control-request-headers': 'x-a, content-type',
-        },
-      });
-    const listed = await preflight(LISTED);
-    assert.equal(listed.status, 200);
-    assert.equal(listed.headers.get('access-control-allow-headers'), 'x-a, content-type');
-    assert.equal(listed.headers.get('access-control-max-age'), '60');
-    assert.match(listed.headers.get('access-control-allow-methods') ?? '', /PUT/);
-    assert.deepEqual(corsOf((await preflight('https://b.example')).headers), []);
-  });
-
   const keys: readonly (readonly [lines: string, status: number, code?: string])[] = [
     ['X-Api-Key: app\r\n', 200],
     ['x-api-key: app\r\n', 200],

@@ -1,93 +1,55 @@
-// CORS in a real browser: a page of another origin must be able to read every answer, also errors.
+// CORS over a socket: the table of requests and answers, and functions in `origins` that a test watches.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { createLog } from '../../../src/base/log.ts';
-import { type Credentials, createCredentials } from '../../../src/callers/credentials/credentials.ts';
-import { launchChromium, noChromium } from '../../support/chromium.ts';
-import { type Service, startService } from '../../support/service.ts';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { CORS_OPTIONS, CORS_SERVICES, check, FUNCTION, fileOf } from '../../support/cors-table.ts';
+import { parseRaw, type Service, startService } from '../../support/service.ts';
 
-type Init = { readonly method?: string; readonly body?: string; readonly headers?: Record<string, string> };
-
-const sent = (method: string, type: string, body: string): Init => ({
-  method,
-  body,
-  headers: { 'Content-Type': type },
-});
-const JSON_TYPE = 'application/json';
-const ROWS: readonly (readonly [name: string, status: number, path: string, init?: Init])[] = [
-  ['a simple GET', 200, '/api/test'],
-  ['a simple POST of a form', 200, '/api/test', sent('POST', 'application/x-www-form-urlencoded', 'a=1')],
-  ['a simple POST of text', 200, '/api/test', sent('POST', 'text/plain', 'a')],
-  ['HEAD', 200, '/api/test', { method: 'HEAD' }],
-  ['a preflighted POST of JSON', 200, '/api/test', sent('POST', JSON_TYPE, '{}')],
-  ['a preflighted PUT', 200, '/api/test', sent('PUT', JSON_TYPE, '{}')],
-  ['a preflighted PATCH', 200, '/api/test/updated', { method: 'PATCH' }],
-  ['a preflighted DELETE', 200, '/api/test', { method: 'DELETE' }],
-  ['a GET with custom headers', 200, '/api/test', { headers: { 'X-Request-Id': 'page-1', 'X-Anything': '1' } }],
-  ['a GET with Authorization', 200, '/api/test', { headers: { Authorization: 'Bearer foreign' } }],
-  ['a 400', 400, '/api/test', sent('POST', JSON_TYPE, '{')],
-  ['a 401', 401, '/api/test', { headers: { Authorization: 'Bearer gfk_revoked' } }],
-  ['a 404', 404, '/api/absent'],
-  ['a 413', 413, '/api/test', sent('POST', JSON_TYPE, `"${'a'.repeat(2000)}"`)],
-  ['a 500', 500, '/api/test', { method: 'PATCH' }],
-];
-
-describe('a page of another origin can read', { skip: noChromium }, () => {
-  let browser: Browser;
-  let page: Page;
-  let origin: Server;
-  let service: Service;
-  let data: string;
-  let credentials: Credentials;
-
-  before(async () => {
-    data = mkdtempSync(join(tmpdir(), 'gatefold-cors-'));
-    const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
-    credentials = await createCredentials({ dataDir: data, sessionKey: undefined, log });
-    service = await startService({
-      parts: { credentials },
-      settings: { BODY_LIMIT: '1000' },
-      expectedErrors: ['request-failed'],
+for (const [rules, { files, rows }] of Object.entries(CORS_SERVICES))
+  describe(`a service with ${rules}`, () => {
+    let service: Service;
+    before(async () => {
+      service = await startService({ ...CORS_OPTIONS, controllers: files });
     });
-    origin = createServer((_request, response) =>
-      response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>page</title>'),
-    );
-    await new Promise<void>((listening) => origin.listen(0, '127.0.0.1', listening));
-    browser = await launchChromium();
-    page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${(origin.address() as AddressInfo).port}/`);
-  });
-  after(async () => {
-    await browser?.close();
-    origin?.closeAllConnections();
-    origin?.close();
-    credentials?.close();
-    await service?.close();
-    rmSync(data, { recursive: true, force: true });
+    after(() => service.close());
+
+    for (const row of rows)
+      it(`answers ${row.answer.status} to ${[row.request, ...row.lines].join(', ')}`, () => check(service.port, row));
   });
 
-  for (const [name, status, path, init = {}] of ROWS) {
-    test(name, async () => {
-      const answer = await page.evaluate(
-        async ([url, options]) => {
-          const response = await fetch(url, options);
-          return {
-            status: response.status,
-            requestId: response.headers.get('x-request-id'),
-            text: await response.text(),
-          };
-        },
-        [service.url + path, init] as const,
-      );
-      assert.equal(answer.status, status);
-      assert.ok(answer.requestId, 'the page cannot read X-Request-Id');
-      if (status >= 400) assert.equal((JSON.parse(answer.text) as { status: string }).status, 'error');
-    });
+async function start(t: TestContext, cors: string): Promise<Service> {
+  const service = await startService({ controllers: fileOf(cors) });
+  t.after(service.close);
+  return service;
+}
+const headOf = (verb: string, lines = '') =>
+  `${verb} /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n${lines}Connection: close\r\n\r\n`;
+
+it('a function in origins may change its answer at any call', async (t) => {
+  const flips = '() => { globalThis.corsFlips ^= 1; return globalThis.corsFlips === 1; }';
+  const { raw } = await start(t, `origins: ${flips} }, strict: true, headers: {`);
+  t.after(() => Object.assign(globalThis, { corsFlips: undefined }));
+  for (const first of [0, 1]) {
+    Object.assign(globalThis, { corsFlips: first });
+    const { status, headers } = parseRaw(await raw(headOf('DELETE', 'Origin: https://a.example\r\n')));
+    assert.deepEqual([status, headers.get('allow')], [405, 'GET, HEAD, POST, OPTIONS']);
   }
+});
+
+it('a function in origins is not asked without an origin, nor about bytes that are no request', async (t) => {
+  const { raw } = await start(t, `origins: ${FUNCTION}`);
+  const asked: string[] = [];
+  Object.assign(globalThis, { corsAsked: (origin: string) => asked.push(origin) });
+  t.after(() => Object.assign(globalThis, { corsAsked: undefined }));
+  assert.equal(parseRaw(await raw(headOf('GET'))).headers.get('access-control-allow-origin'), undefined);
+  await raw('GET\r\n\r\n');
+  assert.deepEqual(asked, []);
+});
+
+it('the status 204 of a preflight keeps the connection', async (t) => {
+  const { raw } = await start(t, "origins: ['https://a.example'], preflightStatus: 204");
+  const preflight = 'OPTIONS /api/x HTTP/1.1\r\nHost: a\r\nOrigin: https://a.example\r\n';
+  const text = await raw(`${preflight}\r\n${preflight}Connection: close\r\n\r\n`, 9);
+  const answers = text.split(/(?=HTTP\/1\.1 )/);
+  assert.equal(answers.length, 2);
+  for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 204 .*\r\nX-Request-Id: .*\r\n\r\n$/s);
 });

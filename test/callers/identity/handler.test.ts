@@ -165,6 +165,13 @@ describe('the form post of Google Identity Services', () => {
       }));
   }
 
+  test('without a content type is told to send one', () =>
+    withIdentity([google], async ({ identity }) => {
+      const attempt = identity.signin({ credential: await tokenWith() }, makeParams({ cookie: 'a=1' }));
+      const message = 'Send a Content-Type: application/json, or that of the form';
+      await assert.rejects(attempt, { code: 'CSRF_TOKEN_MISMATCH', message });
+    }));
+
   test('is accepted by signin and register as the browser sends it', () =>
     withIdentity([google], async ({ identity }) => {
       const fields = { credential: await tokenWith(), g_csrf_token: 'c-1', select_by: 'btn' };
@@ -185,7 +192,7 @@ describe('the form post of Google Identity Services', () => {
 
 describe('signin', () => {
   test('uses the oldest application by default, or the application with the given id, then name', () =>
-    withIdentity([google], async ({ identity, accounts }) => {
+    withIdentity([google], async ({ identity, accounts, log }) => {
       const credential = await tokenWith();
       // The name of the second row is the id of the first.
       for (const name of ['First', 'row1', 'Third'])
@@ -202,6 +209,13 @@ describe('signin', () => {
         ['row1', 'row1', 'row2', 'row3'],
       );
       assert.deepEqual(accounts.sessions, ['row1', 'row1', 'row2', 'row3']);
+      const [registered, signedIn] = ['identity-registered', 'identity-signed-in'].map((event) => {
+        const { time, pid, ...line } = JSON.parse(log.lines.findLast((text) => text.includes(event)) ?? '{}');
+        return line;
+      });
+      const ids = { level: 'info', request_id: 'test-1', provider: 'google', application: 'row3' };
+      assert.deepEqual(registered, { ...ids, event: 'identity-registered' });
+      assert.deepEqual(signedIn, { ...ids, event: 'identity-signed-in' });
       await assert.rejects(identity.signin({ credential, application: 'Fourth' }, json), {
         code: 'NOT_REGISTERED',
         message: 'This identity has no application with this id or name',

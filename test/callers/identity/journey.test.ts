@@ -136,7 +136,9 @@ describe('identity, end to end with oidc-provider', () => {
     const cold = createIdentity({ dataDir: folder.dir, log: rememberLog(), accounts });
     const credential = await tokenOf(ada);
     await provider.goAway();
-    await assert.rejects(cold.signin({ credential }, params), { status: 503, code: 'IDENTITY_UNAVAILABLE' });
+    await assert.rejects(cold.signin({ credential }, params), {
+      ...{ status: 503, code: 'IDENTITY_UNAVAILABLE', headers: { 'Retry-After': '30' } },
+    });
     await provider.comeBack();
     cold.close();
   });

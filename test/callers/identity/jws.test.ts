@@ -29,6 +29,25 @@ test('the paddings in the table of algorithms equal the constants of node:crypto
   }
 });
 
+test('a key that cannot be used has a reason', () => {
+  const reasons: readonly (readonly [jwk: unknown, reason: string])[] = [
+    [null, 'not an object'],
+    [{ ...rsa.jwk, kid: 1 }, 'the kid is not a string'],
+    [{ ...rsa.jwk, d: 'AQAB' }, 'it has private members'],
+    [{ ...rsa.jwk, use: 'enc' }, 'its use is not sig'],
+    [{ ...rsa.jwk, key_ops: ['sign'] }, 'its key_ops do not include verify'],
+    [{ ...ec.jwk, crv: 'secp256k1' }, 'its kty or crv is not supported'],
+    [{ ...rsa.jwk, alg: 'ES256' }, 'its alg does not fit its kty'],
+    [{ ...rsa.jwk, n: 5 }, 'its numbers are not a valid key'],
+    [{ ...rsa.jwk, n: Buffer.alloc(2500, 255).toString('base64url') }, 'its modulus has 20000 bits'],
+    [{ ...rsa.jwk, e: 'Aw' }, 'its exponent is even or below 65,537'],
+  ];
+  for (const [jwk, whyUnusable] of reasons) {
+    const kid = Object(jwk).kid;
+    assert.deepEqual(parseKey(jwk), { kid: typeof kid === 'string' ? kid : undefined, whyUnusable });
+  }
+});
+
 describe('verifySignature', () => {
   for (const alg of NAMES) {
     const key = keyOf(alg);
@@ -121,7 +140,9 @@ describe('verifySignature', () => {
     ['key_ops that is a text', rsaToken, { ...rsa.jwk, key_ops: 'verify' }, 'key-unfit'],
     ['the alg of another kty', rsaToken, { ...rsa.jwk, alg: 'ES256' }, 'key-unfit'],
     ['an unknown alg', rsaToken, { ...rsa.jwk, alg: 'RSA-OAEP' }, 'key-unfit'],
-    ['a private exponent', rsaToken, { ...rsa.jwk, d: 'AQAB' }, 'key-unfit'],
+    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv'].map(
+      (name) => [`the private member ${name}`, rsaToken, { ...rsa.jwk, [name]: 'AQAB' }, 'key-unfit'] as const,
+    ),
     ['no modulus', rsaToken, without(rsa.jwk, 'n'), 'key-unfit'],
     ['a modulus as a number', rsaToken, { ...rsa.jwk, n: 5 }, 'key-unfit'],
     ['a modulus in base64 with padding', rsaToken, { ...rsa.jwk, n: `${rsa.jwk.n}==` }, 'key-unfit'],

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createBoundedMap } from '../../../src/base/bounded-map.ts';
 import { parseRate, type Rate } from '../../../src/base/rate.ts';
-import { callerKey, fullBucket, refill } from '../../../src/callers/rates/bucket.ts';
+import { callerKey, createCallerMap, fullBucket, refill } from '../../../src/callers/rates/bucket.ts';
 import {
   callLater,
   createRateLimiter,
@@ -132,6 +132,37 @@ test('callers with long and similar names have a bucket each', () => {
   assert.notEqual(callerKey('address', long), callerKey('credential', long));
 });
 
+test('the key of a caller is its name, or has a digest instead of what PostgreSQL cannot store or what is too long', () => {
+  const digest = /^[\w-]{43}$/;
+  for (const [name, start] of [
+    ['x'.repeat(192), 'x'.repeat(192)],
+    ['x'.repeat(193), 'x'.repeat(149)],
+    ['\u{1f600}', '\u{1f600}'],
+    ['a\0b', 'ab'],
+    ['a\ud800b', 'ab'],
+    [`${'x'.repeat(148)}${'\u{1f600}'.repeat(30)}`, 'x'.repeat(148)],
+  ] as const) {
+    const key = callerKey('address', name);
+    assert.ok(key.startsWith(`address ${start}`), key);
+    const end = key.slice(`address ${start}`.length);
+    if (name === start) assert.equal(end, '');
+    else assert.match(end, digest);
+  }
+});
+
+test('values that clients choose are kept apart from callers, and are fewer', () => {
+  const map = createCallerMap<number>();
+  map.set('address a', 1);
+  let most = 0;
+  for (let i = 0; i < 20_000; i++) {
+    map.set(`by ${i}`, i);
+    most = Math.max(most, map.size());
+  }
+  assert.equal(most, 10_001);
+  assert.deepEqual([map.get('address a'), map.get('by 19999'), map.get('by 0')], [1, 19_999, undefined]);
+  assert.equal([...map.entries()].length, map.size());
+});
+
 function isAllowed(limiter: RateLimiter | undefined, rate: Rate, who = 'caller'): boolean {
   try {
     limiter?.check('address', who, rate);
@@ -147,8 +178,8 @@ describe('a worker', () => {
    * Creates a limiter with an account: the last balance of the supervisor was `tokens`, and `unreported` were spent
    * since.
    */
-  function workerWith(tokens: number, unreported: number, workers: number) {
-    const rate = parseRate('1/d burst 100') as Rate;
+  function workerWith(tokens: number, unreported: number, workers: number, burst = 100) {
+    const rate = parseRate(`1/d burst ${burst}`) as Rate;
     const waits: number[] = [];
     const reports: (readonly Spending[])[] = [];
     const due: (() => void)[] = [];
@@ -176,7 +207,9 @@ describe('a worker', () => {
     ['subtracts its unreported tokens from the balance', 10, 3, 1, 7],
     ['spends only its share of the last eighth of a burst', 12, 0, 4, 2],
     ['subtracts its unreported tokens from its share', 10, 2, 4, 0],
+    ['spends only its share of an exact eighth of a burst', 12.5, 0, 4, 2],
     ['spends only its share of a large balance', 90, 0, 4, 15],
+    ['spends only its share of the smallest large balance', 48, 0, 4, 8],
     ['spends the whole balance when its share is small and the balance is not', 20, 0, 4, 20],
     ['spends nothing of a negative balance', -5, 0, 1, 0],
   ] as const) {
@@ -198,23 +231,46 @@ describe('a worker', () => {
     assert.deepEqual(worker.reports, [[], [['address caller', 2, 7, 60, 50]], [['address caller', 1, 7, 60, 50]]]);
   });
 
-  test('reports sooner when a large part of its share is spent', () => {
-    const worker = workerWith(100, 0, 2);
-    isAllowed(worker.limiter, worker.rate);
+  test('reports a token that it gave back, and may spend it again', () => {
+    const worker = workerWith(1, 0, 1);
+    const token = worker.limiter.check('address', 'caller', worker.rate);
     worker.tell();
-    worker.limiter.applyBalances([['address caller', 40, worker.rate.count, worker.rate.seconds, worker.rate.burst]]);
-    for (let i = 0; i < 4; i++) isAllowed(worker.limiter, worker.rate);
+    worker.limiter.applyBalances([['address caller', 0, worker.rate.count, worker.rate.seconds, worker.rate.burst]]);
+    assert.equal(isAllowed(worker.limiter, worker.rate), false);
+    worker.limiter.giveBack(token);
     assert.deepEqual(worker.waits, [0, 4]);
-    isAllowed(worker.limiter, worker.rate);
-    assert.deepEqual(worker.waits, [0, 4, 0]);
+    worker.tell();
+    assert.deepEqual(worker.reports.slice(1), [
+      [['address caller', 1, 1, 86_400, 100]],
+      [['address caller', -1, 1, 86_400, 100]],
+    ]);
+    assert.ok(isAllowed(worker.limiter, worker.rate));
   });
+
+  for (const [burst, balance, spent] of [
+    [100, 40, 5],
+    [16, 16, 2],
+  ] as const)
+    test(`reports sooner when a quarter of its part of ${balance} tokens is spent, with a burst of ${burst}`, () => {
+      const worker = workerWith(burst, 0, 2, burst);
+      isAllowed(worker.limiter, worker.rate);
+      worker.tell();
+      worker.limiter.applyBalances([['address caller', balance, worker.rate.count, worker.rate.seconds, burst]]);
+      for (let i = 1; i < spent; i++) isAllowed(worker.limiter, worker.rate);
+      assert.deepEqual(worker.waits, [0, 4]);
+      isAllowed(worker.limiter, worker.rate);
+      assert.deepEqual(worker.waits, [0, 4, 0]);
+    });
 });
 
-test('a report that waits does not keep the process alive', () => {
+test('a report that waits does not keep the process alive, and is sent', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const before = timers();
   callLater(() => {}, 60_000);
   assert.equal(timers(), before);
+  const alive = setTimeout(() => {}, 60_000);
+  for (const milliseconds of [0, 1]) await new Promise<void>((resolve) => callLater(resolve, milliseconds));
+  clearTimeout(alive);
 });
 
 test('the ledger limits a debt to two bursts, and sends only low balances to a new worker', () => {
@@ -324,6 +380,15 @@ describe('a limiter without a supervisor', () => {
     time += 20_000;
     assert.ok(isAllowed(limiter, rate));
     assert.deepEqual(limiter.status(), { refused: { credential: 0, address: 1, operation: 0 }, callers: 1 });
+  });
+
+  test('asks for a wait of at least a second', () => {
+    const limiter = createRateLimiter({ now: () => 0 });
+    const rate = parseRate('1000/s burst 1') as Rate;
+    assert.ok(isAllowed(limiter, rate));
+    assert.throws(() => limiter.check('address', 'caller', rate), {
+      headers: { 'Retry-After': '1', RateLimit: '"address";r=0;t=1', 'RateLimit-Policy': '"address";q=1000;w=1' },
+    });
   });
 
   test('counts callers and kinds separately, and applies a changed rate at once', () => {

@@ -154,4 +154,55 @@ describe('machines that share a rate', () => {
     }
     assert.deepEqual(reported, [['first'], ['second']]);
   });
+
+  it('report at once, then after 100 ms or, with a quarter of a burst, 10 ms, and 1000 callers at a time', async () => {
+    let time = 0;
+    const timers: (() => void)[] = [];
+    const delays: number[] = [];
+    const sizes: number[] = [];
+    let reply = Promise.resolve();
+    const ledger = createSharedLedger({
+      spend: async (spendings) => {
+        sizes.push(spendings.length);
+        await reply;
+        return spendings.map(() => 50);
+      },
+      machineCount: () => 2,
+      now: () => time,
+      later: (callback, delay) => {
+        timers.push(callback);
+        delays.push(delay);
+      },
+    });
+    const run = async (milliseconds: number) => {
+      time += milliseconds;
+      for (const callback of timers.splice(0)) callback();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    const spend = (caller: string, spent: number) =>
+      ledger.spend([[caller, spent, RATE.count, RATE.seconds, RATE.burst]]);
+    spend('a', 1);
+    await run(0);
+    spend('a', 24);
+    spend('a', 1);
+    await run(10);
+    for (let i = 0; i < 1500; i++) spend(`${i}`, 1);
+    await run(100);
+    await run(100);
+    assert.deepEqual(delays, [0, 100, 10, 100, 100]);
+    assert.deepEqual(sizes, [1, 1, 1000, 500]);
+    let answer = () => {};
+    reply = new Promise((resolve) => {
+      answer = resolve;
+    });
+    spend('a', 1);
+    await run(100);
+    spend('b', 1);
+    await run(100);
+    assert.equal(sizes.length, 5, 'no report is sent while another one is under way');
+    answer();
+    await run(0);
+    await run(100);
+    assert.equal(sizes.length, 6);
+  });
 });

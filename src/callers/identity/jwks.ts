@@ -7,7 +7,7 @@ import { describeError, type Log } from '../../base/log.ts';
 import { isObject } from '../../base/values.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
-import { type ProviderKey, parseKeySet, selectKey, type VerificationKey, type WantedKey } from './keys.ts';
+import { type ProviderKey, parseKeySet, selectKey, type VerificationKey, type WantedKey } from './provider-keys.ts';
 import type { Provider } from './provider-rows.ts';
 
 const MINUTE = 60_000;

@@ -5,7 +5,7 @@ import { crypto } from '../../base/builtins.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
-import type { VerificationKey } from './keys.ts';
+import type { VerificationKey } from './provider-keys.ts';
 
 export const MAX_TOKEN_LENGTH = 16_384;
 const MAX_KID_LENGTH = 256;

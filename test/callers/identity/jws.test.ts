@@ -7,7 +7,7 @@ import { ALGORITHMS } from '../../../src/callers/identity/algorithms.ts';
 import { decodeBase64url } from '../../../src/callers/identity/base64url.ts';
 import { InvalidToken } from '../../../src/callers/identity/invalid-token.ts';
 import { checkSignedBy, type Jws, parseJws } from '../../../src/callers/identity/jws.ts';
-import { parseKey, parseKeySet, selectKey, type VerificationKey } from '../../../src/callers/identity/keys.ts';
+import { parseKey, parseKeySet, selectKey, type VerificationKey } from '../../../src/callers/identity/provider-keys.ts';
 import { encode, type Json, makeKey, signByHand, signByJose, type TestKey } from '../../support/identity-tokens.ts';
 
 const NAMES = [...ALGORITHMS.keys()];

@@ -1,7 +1,7 @@
 // The messages of the Model Context Protocol over a real socket: both revisions, and messages that break the protocol.
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { META, post, type Sent, send, startShop } from './shop.ts';
+import { META, post, type Sent, send, startShop, textOf } from './shop.ts';
 
 const cleanUps: (() => Promise<void> | void)[] = [];
 after(async () => {
@@ -177,10 +177,56 @@ describe('hostile messages', () => {
     });
   }
 
-  it('arguments that are too deep get an error result, and the server still answers', async () => {
-    const { body } = await post(api, call(`{"body":${deep(100_000)}}`), headers);
-    assert.equal(body.result?.isError, true);
+  it('arguments that have no form in a request get an error result, and the server still answers', async () => {
+    for (const [args, text] of [
+      [`{"body":{"title":${deep(100_000)}}}`, 'The arguments are wrong:\n- /body is nested too deeply'],
+      [
+        '{"query":{"a":"\\ud800"}}',
+        'The arguments are wrong:\n- /query is unknown: the arguments are body\n- /query/a has half of a character (a lone surrogate)',
+      ],
+    ] as const) {
+      const { body } = await post(api, call(args), headers);
+      assert.deepEqual([body.result?.isError, textOf(body.result ?? {})], [true, text]);
+    }
     assert.equal((await send(api, 'tools/list')).status, 200);
+  });
+
+  it('an error says how the message must be', async () => {
+    const newest = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'ping' };
+    const list = { ...newest, 'mcp-method': 'tools/list' };
+    const find = { ...newest, 'mcp-method': 'tools/call', 'mcp-name': 'x' };
+    const META_NAME = 'io.modelcontextprotocol/';
+    for (const [message, sent, text] of [
+      [[], headers, 'The body is a batch: send one message in each request'],
+      ['null', headers, 'The body must be an object of JSON-RPC 2.0'],
+      [{ ...request('ping'), jsonrpc: '1.0' }, headers, "jsonrpc must be '2.0'"],
+      [request('ping', {}, {}), headers, 'id must be a whole number, or a text of at most 256 characters'],
+      [
+        { jsonrpc: '2.0', id: 1, result: {} },
+        headers,
+        'method must be a text: the server sends no requests and takes no responses',
+      ],
+      [{ jsonrpc: '2.0', method: 'ping' }, headers, 'id is missing: only notifications have none'],
+      [request('ping', []), headers, 'params must be an object'],
+      [request('initialize', {}), headers, 'params.protocolVersion is missing'],
+      [request('fly'), headers, 'There is no such method: the server has tools alone'],
+      [request('tools/list', { cursor: 'x' }), headers, 'The cursor is unknown: ask without one'],
+      [request('tools/call', {}), headers, 'There is no tool of this name: tools/list has all names'],
+      [
+        request('tools/list', { _meta: META }),
+        headers,
+        'The header MCP-Protocol-Version and protocolVersion in _meta differ',
+      ],
+      [request('tools/list'), list, `params._meta must have ${META_NAME}protocolVersion and clientCapabilities`],
+      [request('tools/list', { _meta: META }), newest, 'The header Mcp-Method must be the method of the message'],
+      [request('tools/call', { name: 'y', _meta: META }), find, 'The header Mcp-Name must be the name of the tool'],
+      [
+        request('tools/list'),
+        { 'mcp-protocol-version': '2024-11-05' },
+        `Unsupported protocol version: send ${[NEWEST, BEFORE, ...OLDER].join(' or ')}`,
+      ],
+    ] as const)
+      assert.equal((await post(api, message, sent)).body.error?.message, text);
   });
 
   it('a method other than POST and a type other than JSON are refused', async () => {

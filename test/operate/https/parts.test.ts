@@ -163,6 +163,29 @@ test('an ACME error has its type, the time to wait, a message in one line, and a
   assert.equal(page.message, 'ca.example.com answers with status 502');
 });
 
+test('the advice about a failed order names what the operator can correct', () => {
+  const rows: readonly [type: string, advice: RegExp][] = [
+    ['dns', /an A or AAAA record that leads to this machine/],
+    ['connection', /port 80 \(http-01\) or 443 \(tls-alpn-01\)/],
+    ['tls', /answers on port 443/],
+    ['unauthorized', /any proxy in front/],
+    ['incorrectResponse', /any proxy in front/],
+    ['noChallenge', /HTTP_PORT to 80 for http-01, or to off for tls-alpn-01/],
+    ['caa', /CAA record .* ACME_DIRECTORY/],
+    ['rejectedIdentifier', /correct DOMAINS/],
+    ['unsupportedIdentifier', /correct DOMAINS/],
+    ['invalidContact', /correct ACME_CONTACT/],
+    ['unsupportedContact', /correct ACME_CONTACT/],
+    ['externalAccountRequired', /choose another ACME_DIRECTORY/],
+    ['userActionRequired', /read the terms/],
+    ['malformed', /read the error of the directory; docs\/OPERATING\.md/],
+  ];
+  for (const [type, advice] of rows) assert.match(adviceFor(new AcmeError('no', { type })), advice, type);
+  assert.match(adviceFor(new AcmeError('no')), /reaches ACME_DIRECTORY .*NODE_EXTRA_CA_CERTS/);
+  const silent = readError({ status: 400, headers: {}, text: '{"type":"a:b:dns"}' }, 'https://ca.example.com/order');
+  assert.deepEqual([silent.type, silent.message], ['dns', 'the directory reports dns']);
+});
+
 describe('the files of DATA_DIR/tls', () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-tls-'));
   after(() => rmSync(dir, { recursive: true, force: true }));

@@ -1,6 +1,9 @@
 // The messages of the Model Context Protocol over a real socket: both revisions, and messages that break the protocol.
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { HttpError } from '../../../src/base/errors.ts';
+import { createToolServer } from '../../../src/operate/tools/messages.ts';
+import { createResult, describeRefusal } from '../../../src/operate/tools/results.ts';
 import { META, post, type Sent, send, startShop, textOf } from './shop.ts';
 
 const cleanUps: (() => Promise<void> | void)[] = [];
@@ -242,4 +245,37 @@ describe('hostile messages', () => {
         null,
       ]);
   });
+});
+
+it('results and refusals at their limits', () => {
+  const json = ['Content-Type', 'application/json'];
+  const plain = ['content-type', 'text/plain'];
+  const textOfResult = (status: number, headers: string[], body: string) => {
+    const { isError, content } = createResult({ status, headers, body });
+    return [isError, (content[0] as { text: string }).text];
+  };
+  assert.deepEqual(textOfResult(399, plain, 'moved'), [undefined, 'moved']);
+  assert.deepEqual(textOfResult(400, plain, ''), [true, 'The call failed with the status 400.']);
+  const longest = 'x'.repeat(1024 * 1024);
+  assert.deepEqual(textOfResult(200, plain, longest), [undefined, longest]);
+  const tooLong = 'The result is longer than 1048576 bytes, the limit of a tool: ask for less.';
+  assert.deepEqual(textOfResult(200, plain, `${longest}x`), [true, tooLong]);
+  // The text of an object stays as the operation has written it.
+  assert.deepEqual(textOfResult(200, json, '{ "a": 1 }'), [undefined, '{ "a": 1 }']);
+  assert.deepEqual(textOfResult(200, json, '[ 1 ]'), [undefined, '{"items":[1]}']);
+  assert.deepEqual(textOfResult(200, json, '1'), [undefined, '{"data":1}']);
+  const unknown = 'The result has the type of unknown bytes, which no tool returns.';
+  assert.deepEqual(textOfResult(200, [], 'x'), [true, unknown]);
+  const refuse = (status: number, code: string, message: string) =>
+    describeRefusal(new HttpError(status, code, message), 'id-1', 'body');
+  assert.equal(refuse(499, 'A', 'No.'), 'A (499): No.');
+  assert.equal(refuse(500, 'B', 'no'), 'B (500): no.\nThe operator finds the cause under the request id id-1.');
+  assert.equal(
+    refuse(428, 'PRECONDITION_REQUIRED', 'no'),
+    'PRECONDITION_REQUIRED (428): no.\nA tool sends no such header, so this operation cannot be called.',
+  );
+  const { refuseMessage } = createToolServer({ groups: async () => [], info: () => ({}) as never, basePath: '' });
+  const codeOf = (status: number, code: string) =>
+    JSON.parse(refuseMessage(new HttpError(status, code, 'no'), 'id-1')).error.code;
+  assert.deepEqual([codeOf(499, 'A'), codeOf(500, 'B'), codeOf(400, 'MALFORMED_JSON')], [-32_600, -32_603, -32_700]);
 });

@@ -99,6 +99,7 @@ async function runHere(t: TestContext, order: Order, tar: Buffer, onStep: (step:
   try {
     await runOnMachine(JSON.stringify(order));
     assert.equal(process.exitCode === 1, error !== '', 'the exit code says whether the order failed');
+    assert.equal(mocks[0]?.mock.callCount(), 1, 'the process ends, also with unread standard input');
   } finally {
     for (const { mock } of mocks) mock.restore();
     for (const listener of process.listeners('SIGHUP'))

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { HttpError } from '../../../src/base/errors.ts';
+import { createCallRequest } from '../../../src/operate/tools/call-request.ts';
 import { createToolServer } from '../../../src/operate/tools/messages.ts';
 import { createResult, describeRefusal } from '../../../src/operate/tools/results.ts';
+import type { Tool } from '../../../src/operate/tools/tool-list.ts';
 import { META, post, type Sent, send, startShop, textOf } from './shop.ts';
 
 const cleanUps: (() => Promise<void> | void)[] = [];
@@ -182,6 +184,7 @@ describe('hostile messages', () => {
 
   it('arguments that have no form in a request get an error result, and the server still answers', async () => {
     for (const [args, text] of [
+      ['[1]', 'The arguments are wrong:\n- the arguments must be an object'],
       [`{"body":{"title":${deep(100_000)}}}`, 'The arguments are wrong:\n- /body is nested too deeply'],
       [
         '{"query":{"a":"\\ud800"}}',
@@ -266,6 +269,7 @@ it('results and refusals at their limits', () => {
   assert.deepEqual(textOfResult(200, json, '1'), [undefined, '{"data":1}']);
   const unknown = 'The result has the type of unknown bytes, which no tool returns.';
   assert.deepEqual(textOfResult(200, [], 'x'), [true, unknown]);
+  assert.deepEqual(textOfResult(204, ['x-a', '1'], ''), [undefined, 'Done (204).']);
   const refuse = (status: number, code: string, message: string) =>
     describeRefusal(new HttpError(status, code, message), 'id-1', 'body');
   assert.equal(refuse(499, 'A', 'No.'), 'A (499): No.');
@@ -278,4 +282,31 @@ it('results and refusals at their limits', () => {
   const codeOf = (status: number, code: string) =>
     JSON.parse(refuseMessage(new HttpError(status, code, 'no'), 'id-1')).error.code;
   assert.deepEqual([codeOf(499, 'A'), codeOf(500, 'B'), codeOf(400, 'MALFORMED_JSON')], [-32_600, -32_603, -32_700]);
+});
+
+it('a call becomes a request with each part of a path, and lists at most 20 mistakes', () => {
+  const requestOf = (segments: object[], given: object) => {
+    const definition = { inputSchema: { properties: { path: {}, query: {} } } };
+    return createCallRequest({ segments, groupInUrl: 'a', definition } as unknown as Tool, given, '/api');
+  };
+  const rest = [{ literal: 'x y' }, { name: 'rest', isRest: true, suffix: '' }];
+  assert.deepEqual(requestOf(rest, { path: { rest: 'a/b c' }, query: { a: [1, true], b: 'ü' } }), {
+    target: '/api/a/x%20y/a/b%20c?a=1&a=true&b=%C3%BC',
+    body: undefined,
+  });
+  const id = [{ name: 'id', suffix: '.json' }];
+  assert.deepEqual(requestOf(id, { path: { id: 'a/b' } }), { target: '/api/a/a%2Fb.json', body: undefined });
+  const longest = 'x'.repeat(16 * 1024 - '/api/a/.json'.length);
+  assert.ok('target' in requestOf(id, { path: { id: longest } }));
+  assert.deepEqual(requestOf(id, { path: { id: `${longest}x` } }), {
+    problems: [{ pointer: '', message: 'path and query have more than 16384 characters' }],
+  });
+  for (const [value, message] of [
+    [undefined, 'is missing'],
+    ['', 'must be a text or a number'],
+    [{}, 'must be a text or a number'],
+  ] as const)
+    assert.deepEqual(requestOf(id, { path: { id: value } }), { problems: [{ pointer: '/path/id', message }] });
+  const many = requestOf([], Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`x${i}`, 1])));
+  assert.equal('problems' in many && many.problems.length, 20);
 });

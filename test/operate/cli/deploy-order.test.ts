@@ -11,6 +11,7 @@ import {
   readlinkSync,
   realpathSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +19,6 @@ import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { runOnMachine } from '../../../src/operate/cli/deploy/machine.ts';
 import type { Order, Reply, Result } from '../../../src/operate/cli/deploy/order.ts';
-import { setUp } from '../../../src/operate/cli/deploy/setup.ts';
 import { MARK } from '../../../src/operate/cli/deploy/ssh.ts';
 import { createFolder } from '../../support/folder.ts';
 
@@ -135,6 +135,8 @@ test('releases serve one after the other, the oldest ones go, and back leads to 
   await machine.run({});
   machine.write();
   mkdirSync(join(machine.dir, 'releases/.half.part'));
+  mkdirSync(join(machine.dir, 'runtime/old'));
+  utimesSync(join(machine.dir, 'runtime/old'), 0, 0);
   for (const [name, before] of [
     [R2, R1],
     [R3, R2],
@@ -145,7 +147,10 @@ test('releases serve one after the other, the oldest ones go, and back leads to 
     assert.equal(machine.note(name).before, before);
   }
   assert.deepEqual(machine.releases(), [R3, R4]);
-  const { steps, result } = await machine.run({ action: 'back', keep: 1 });
+  assert.equal(existsSync(join(machine.dir, 'runtime/old')), false);
+  // A release runs with the Gatefold that deployed it, also after the way back.
+  const { steps, result } = await machine.run({ action: 'back', keep: 1, gatefoldCopy: 'two' });
+  assert.equal(machine.current()[1], 'one');
   assert.deepEqual([steps, result?.release, result?.before, result?.state], [[`swap to ${R3}`], R3, R4, 'serving']);
   assert.equal(machine.current()[0], `releases/${R3}`);
   // R2, from which R3 could go back, is not there any more.
@@ -305,20 +310,24 @@ describe('a deployment changes nothing', () => {
     });
 });
 
-test('setUp makes each file once, and closes the settings and the data', {
+test('--setup makes each file once, and closes the settings and the data', {
   skip: existsSync('/run/systemd/system'),
-}, (t) => {
-  const dir = createFolder(t, { 'runtime/one/package.json': '{}' });
-  const order = { dir, name: 'shop', controllers: 'controllers', hasPage: true } as Order;
-  const advice = `Have ${join(dir, 'run')} started with the machine`;
-  assert.deepEqual(setUp(order), [`Made ${join(dir, 'env')}`, `Made ${join(dir, 'run')}`, advice]);
-  const modeOf = (name: string) => (statSync(join(dir, name)).mode & 0o777).toString(8);
-  assert.deepEqual(['data', 'env', 'run'].map(modeOf), ['700', '640', '755']);
-  assert.equal(readlinkSync(join(dir, 'runtime/node_modules')), '../current/node_modules');
-  const text = readFileSync(join(dir, 'env'), 'utf8');
+}, async (t) => {
+  const machine = createMachine(t);
+  const { dir } = machine;
+  const path = (name: string) => join(dir, name);
+  const { result } = await machine.run({ setup: true, hasPage: true });
+  const advice = `Have ${path('run')} started with the machine`;
+  const made = ['env', 'run'].map((name) => `Made ${path(name)}`);
+  assert.deepEqual(result?.notes.slice(0, -1), [...made, advice, `Made ${path('gatefold')}`]);
+  const modeOf = (name: string) => (statSync(path(name)).mode & 0o777).toString(8);
+  assert.deepEqual(['data', 'env', 'run', 'gatefold'].map(modeOf), ['700', '640', '755', '755']);
+  assert.equal(readlinkSync(path('runtime/node_modules')), '../current/node_modules');
+  const text = readFileSync(path('env'), 'utf8');
   assert.match(
     text,
     /^# Settings of the service .*\n# This file may have secrets\. .*\nPUBLIC_DIR=current\/web\/dist\nPUBLIC_FALLBACK=index\.html\n$/,
   );
-  assert.deepEqual(setUp(order), [advice]);
+  const again = await machine.run({ setup: true, releaseName: R2 });
+  assert.deepEqual(again.result?.notes.slice(0, -1), [advice]);
 });

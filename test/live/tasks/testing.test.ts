@@ -71,16 +71,17 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
   };
   writeFileSync(join(root, 'data/tasks.json'), JSON.stringify({ holder: '', tasks: records }));
   const { out } = await run('tasks');
+  const lines = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replaceAll(/ +/g, ' '));
   assert.deepEqual(
-    out
-      .replaceAll(/next (?!2106)\S+/g, 'next …')
-      .trimEnd()
-      .split('\n'),
+    lines.map((line) => line.replace(/next (?!2106)\S+/, 'next …')),
     [
-      'all      all the time             runs         began 1970-01-01T00:00:00.000Z                                vm/7',
-      'nightly  at 03:00 Europe/Berlin   done         began 1970-01-01T00:00:01.000Z  next …  vm/7',
-      'bad      every 300 s              failed       began 1970-01-01T00:00:00.000Z  next …  vm/7',
-      'lost     every 86400 s            interrupted  began 1970-01-01T00:00:00.000Z  next 2106-11-24T00:00:00.000Z  vm/7',
+      'all all the time runs began 1970-01-01T00:00:00.000Z vm/7',
+      'nightly at 03:00 Europe/Berlin done began 1970-01-01T00:00:01.000Z next … vm/7',
+      'bad every 300 s failed began 1970-01-01T00:00:00.000Z next … vm/7',
+      'lost every 86400 s interrupted began 1970-01-01T00:00:00.000Z next 2106-11-25T00:00:00.000Z vm/7',
     ],
   );
   await run('routes');

@@ -75,7 +75,8 @@ describe('the steps of a drain, by a clock of the test', () => {
     test.mock.timers.enable({ apis: ['setTimeout'] });
     // An interval of node:test that is cleared in its own callback goes on, with Node 20.
     let sweep: (() => void) | undefined;
-    test.mock.method(globalThis, 'setInterval', (look: () => void) => {
+    test.mock.method(globalThis, 'setInterval', (look: () => void, milliseconds: number) => {
+      assert.equal(milliseconds, 50);
       sweep = look;
     });
     test.mock.method(globalThis, 'clearInterval', () => {
@@ -146,6 +147,15 @@ describe('the steps of a drain, by a clock of the test', () => {
     assert.deepEqual(steps, []);
     turn(0);
     assert.deepEqual([steps, server.listenerCount('connection')], [['stop 1500'], 0]);
+  });
+
+  it('stops to accept after three quiet turns', (test) => {
+    const { steps, wait, turn } = begin(test, 3000, 100);
+    wait(100);
+    for (let turns = 0; turns < 2; turns++) turn(0);
+    assert.deepEqual(steps, []);
+    turn(0);
+    assert.deepEqual(steps, ['stop 100']);
   });
 
   it('stops to accept after 400 ms of connections', (test) => {

@@ -128,7 +128,9 @@ test('a task without times starts again after a pause that grows', async (t) => 
   first.runner.serve([{ name: 'consume', catchUp: true }]);
   await pass(600, clocks, [first], () => endAll([first]));
   assert.ok(runs.length >= 8 && runs.length <= 18, String(runs.length));
-  const pauses = first.lines.filter(({ event }) => event === 'task-failed').map(({ retry_in_ms }) => retry_in_ms);
+  const failures = first.lines.filter(({ event }) => event === 'task-failed');
+  const pauses = failures.map(({ retry_in_ms }) => retry_in_ms);
+  for (const { error } of failures) assert.equal(error, 'it has returned, and it has no times');
   assert.deepEqual(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
   assert.equal(Math.max(...(pauses as number[])), 60_000);
 });

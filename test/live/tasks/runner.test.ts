@@ -10,6 +10,7 @@ import {
   type FakeRun,
   type Machine,
   pass,
+  settle,
 } from '../../support/task-machines.ts';
 
 const NOON = Date.parse('2026-11-24T12:00:00Z');
@@ -80,6 +81,55 @@ test('with catchUp: false, a time that passed more than a minute ago is skipped'
   await pass(3, clocks, [second]);
   assert.deepEqual(second.mine(), []);
   assert.equal([...second.runner.tasks.values()][0]?.skipped, 1);
+});
+
+test('with catchUp: false, a time that passed exactly a minute ago runs, and an older one is skipped', async (t) => {
+  const { clocks, first, start } = createMachines(t, 1);
+  first.runner.serve([every('fresh', 600, false)]);
+  await settle();
+  await first.runner.close();
+  for (const [name, wall, due] of [
+    ['m7', NOON + 660_000, [600]],
+    ['m8', NOON + 1_261_000, []],
+  ] as const) {
+    clocks.wall = wall;
+    const machine = start(name);
+    machine.runner.serve([every('fresh', 600, false)]);
+    await settle();
+    assert.deepEqual(dueTimes(machine.mine()), due);
+    endAll([machine]);
+    await settle();
+    await machine.runner.close();
+  }
+});
+
+test('failures count no longer after a run of more than a minute', async (t) => {
+  const { clocks, runs, first } = createMachines(t, 1);
+  first.runner.serve([{ name: 'consume', catchUp: true }]);
+  for (const seconds of [0, 60, 61]) {
+    const before = runs.length;
+    while (runs.length === before) await pass(1, clocks, [first]);
+    await pass(seconds, clocks, [first]);
+    endAll([first], { failure: { error: 'boom' } });
+  }
+  const failures = first.lines.filter(({ event }) => event === 'task-failed');
+  assert.deepEqual(
+    failures.map(({ retry_in_ms }) => retry_in_ms),
+    [1000, 2000, 1000],
+  );
+});
+
+test('a clock that is set back by exactly an hour keeps the times that have run', async (t) => {
+  const { clocks, first } = createMachines(t, 1);
+  first.runner.serve([every('report', 60)]);
+  await pass(60, clocks, [first], () => endAll([first]));
+  const isLogged = () => first.lines.some(({ event }) => event === 'task-clock-set-back');
+  clocks.wall -= 3_601_000;
+  await pass(1, clocks, [first]);
+  assert.equal(isLogged(), false);
+  clocks.wall -= 1001;
+  await pass(1, clocks, [first]);
+  assert.equal(isLogged(), true);
 });
 
 test('an edit neither runs a time twice nor loses it', async (t) => {

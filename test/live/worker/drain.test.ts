@@ -73,7 +73,7 @@ describe('the steps of a drain, by a clock of the test', () => {
   function begin(test: TestContext, timeout: number, acceptFor: number | null, connections = 1, work = 0) {
     let now = 0;
     test.mock.timers.enable({ apis: ['setTimeout'] });
-    // An interval of node:test that is cleared in its own callback goes on, with Node 20.
+    // With Node 20, node:test keeps an interval that is cleared in its own callback.
     let sweep: (() => void) | undefined;
     test.mock.method(globalThis, 'setInterval', (look: () => void, milliseconds: number) => {
       assert.equal(milliseconds, 50);

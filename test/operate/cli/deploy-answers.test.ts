@@ -1,5 +1,5 @@
-// What `gatefold deploy` prints for the answers of machines. A shell script stands for ssh: it prints the answers, and
-// keeps what it was asked and how many bytes it got.
+// `gatefold deploy` prints the answers of machines. A shell script stands for ssh: it prints the answers, and keeps what
+// it was asked and how many bytes it got.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

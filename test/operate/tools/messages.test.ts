@@ -185,7 +185,6 @@ describe('hostile messages', () => {
   it('arguments that have no form in a request get an error result, and the server still answers', async () => {
     for (const [args, text] of [
       ['[1]', 'The arguments are wrong:\n- the arguments must be an object'],
-      [`{"body":{"title":${deep(100_000)}}}`, 'The arguments are wrong:\n- /body is nested too deeply'],
       [
         '{"query":{"a":"\\ud800"}}',
         'The arguments are wrong:\n- /query is unknown: the arguments are body\n- /query/a has half of a character (a lone surrogate)',
@@ -194,6 +193,13 @@ describe('hostile messages', () => {
       const { body } = await post(api, call(args), headers);
       assert.deepEqual([body.result?.isError, textOf(body.result ?? {})], [true, text]);
     }
+    const { result = {} } = (await post(api, call(`{"body":{"title":${deep(100_000)}}}`), headers)).body;
+    assert.equal(result.isError, true);
+    // Node 26 writes JSON of any depth, so the check of the types refuses the value there.
+    assert.match(
+      textOf(result),
+      /^The arguments are wrong:\n- \/body is nested too deeply$|\/body\/title must be a string/,
+    );
     assert.equal((await send(api, 'tools/list')).status, 200);
   });
 

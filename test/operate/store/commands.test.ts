@@ -75,6 +75,7 @@ it('doctor reports a store that refuses writes, has another clock or key, and a 
   assert.deepEqual(report({ isWritable: false }), ['wrong it is read-only, so no key can be issued or revoked']);
   assert.deepEqual(report({ keyFailure: 'a wrong key' }), ['wrong a wrong key']);
   assert.deepEqual(report({ bytes: FILLING_BYTES + 1 }).length, 1);
+  assert.deepEqual(report({ bytes: MAX_BYTES }), [`warning its table has 100 % of its limit: ${FILLING_ADVICE}`]);
   assert.match(describeBytes(FILLING_BYTES), /^\d+ of \d+, 69 %$/);
   const { url } = await startStore(test);
   const findings: string[] = [];

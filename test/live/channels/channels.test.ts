@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import { Subscription } from '../../../src/api/controller/subscription.ts';
 import { type Channel, channel } from '../../../src/api/controller.ts';
 import { EVENTS_BEGIN, processChannels } from '../../../src/base/channel-hub.ts';
+import { bytesOf, EventLog } from '../../../src/live/channels/event-log.ts';
 import { ChannelHub } from '../../../src/live/channels/hub.ts';
 import {
   type ChannelWorker,
@@ -412,6 +413,29 @@ describe('a channel', () => {
     await turns(2);
     assert.ok(!worker.received.some(({ kind }) => kind === 'channel-events'));
     assert.equal(machine.published, 1);
+  });
+});
+
+describe('EventLog', () => {
+  it('counts the memory of a text, and keeps as many events and bytes as are allowed', () => {
+    const [first, second] = [new EventLog<number>('a', 20), new EventLog<number>('b', 2)];
+    const all = new Map([first, second].map((log) => [log.name, log]));
+    second.append(1, 'ab', all);
+    assert.deepEqual([second.bytes, bytesOf(all)], [202, 202]);
+    second.append(2, 'é', all);
+    assert.equal(second.bytes, 202 + 202);
+    second.append(3, '', all);
+    assert.deepEqual(
+      [second.first, second.last, second.get(1), second.get(2), second.bytes],
+      [2, 3, undefined, 2, 402],
+    );
+    second.restart(7);
+    assert.deepEqual([second.first, second.last, second.bytes], [7, 6, 0]);
+    // Sixteen events of a mebibyte each are all that a process keeps.
+    for (let number = 1; number <= 16; number++) first.append(number, 'x'.repeat(MIB - 200), all);
+    assert.deepEqual([first.first, first.last, bytesOf(all)], [1, 16, 16 * MIB]);
+    second.append(7, '', all);
+    assert.deepEqual([first.first, second.first, second.last], [2, 7, 7]);
   });
 });
 

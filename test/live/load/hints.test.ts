@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
 import { createHints } from '../../../src/live/load/hints.ts';
+import { findLookAlikes } from '../../../src/live/load/look-alikes.ts';
 import { createGroups } from '../../../src/live/load/registry.ts';
 import { createFolder, write } from '../../support/folder.ts';
 
@@ -59,4 +60,17 @@ test('an ignored file or method is logged with its cure, once per change', async
   assert.deepEqual(told(loads), []);
   write(dir, 'ShopController.mjs', 'export default class { index() {} sell_it() {} }');
   assert.deepEqual(told(await load()), [method('sell_it', NAME, 'ShopController.mjs')]);
+});
+
+test('the look-alikes of a folder are sorted, and are looked for in three levels of subfolders', (t) => {
+  const dir = createFolder(t, {
+    'lib/AController.ts': '',
+    'lib-controller.py': '',
+    'lib/a/b/CController.ts': '',
+    'lib/a/b/c/DController.ts': '',
+  });
+  assert.deepEqual(
+    findLookAlikes(dir).map(({ file }) => file),
+    ['lib-controller.py', 'lib/AController.ts', 'lib/a/b/CController.ts'],
+  );
 });

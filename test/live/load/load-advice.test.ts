@@ -74,6 +74,19 @@ describe('the error of a controller ends with the cure for', () => {
     });
   }
 
+  it('TypeScript that this Node cannot remove', () => {
+    for (const [kind, cure] of [
+      ['enum', "write a union of literals: type State = 'open' | 'paid'"],
+      ['parameter property', 'declare the field and set it in the constructor'],
+      ['namespace declaration', 'write a module of its own, and import it'],
+      ['import equals declaration', "write import name from 'module'"],
+      ['export assignment', 'write export default'],
+    ] as const) {
+      const reason = `TypeScript ${kind} is not supported in strip-only mode`;
+      assert.equal(withAdvice(reason, '/a/B.ts'), `${reason}; ${cure}`);
+    }
+  });
+
   it('an import of a type of a package', () => {
     const reason = "SyntaxError: The requested module 'gatefold' does not provide an export named 'ControllerParams'";
     const cure = "if ControllerParams is a type, write import { type ControllerParams } from 'gatefold'";

@@ -3,7 +3,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { LoadRefusal } from '../../../src/base/load-refusal.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { describeLoadError } from '../../../src/live/load/load-error.ts';
+import { explainPackageType } from '../../../src/live/load/package-type.ts';
 import { createGroups } from '../../../src/live/load/registry.ts';
 import { createFolder } from '../../support/folder.ts';
 
@@ -103,5 +106,62 @@ describe('a file that does not load', () => {
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
     const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
     assert.equal({ at: undefined, ...user }.at, join(dir, 'lib/config.mjs:2'));
+  });
+});
+
+describe('describeLoadError', () => {
+  const unreadable = Object.defineProperty(new Error('x'), 'message', {
+    get() {
+      throw new Error('no');
+    },
+  });
+  const rows: [name: string, error: unknown, described: object][] = [
+    ['a text', 'no', { code: 'IMPORT_FAILED', reason: 'it threw "no" while loading' }],
+    ['null', null, { code: 'IMPORT_FAILED', reason: 'it threw null while loading' }],
+    ['a number', 7, { code: 'IMPORT_FAILED', reason: 'it threw number while loading' }],
+    [
+      'an error that cannot be read',
+      unreadable,
+      { code: 'IMPORT_FAILED', reason: 'it threw an error that cannot be described while loading' },
+    ],
+    [
+      'an error of esbuild',
+      new Error('Transform failed with 1 error:\n/p/X.ts:5:2: ERROR: Expected ")"'),
+      { code: 'SYNTAX_ERROR', reason: 'SyntaxError: Expected ")"', at: '/p/X.ts:5', column: 3 },
+    ],
+    [
+      'a refusal of Gatefold',
+      Object.assign(new LoadRefusal('INVALID_EXPORT', 'it exports no group'), { stack: '' }),
+      { code: 'INVALID_EXPORT', reason: 'Error: it exports no group' },
+    ],
+    [
+      'a long message of several lines',
+      Object.assign(new TypeError(`a\n\tb ${'x'.repeat(600)}`), { stack: '' }),
+      { code: 'IMPORT_FAILED', reason: `TypeError: a b ${'x'.repeat(485)}` },
+    ],
+  ];
+  for (const [name, error, described] of rows)
+    it(name, async () => assert.deepEqual(await describeLoadError(error, '/p/X.ts'), described));
+
+  it('names the package.json that makes a file CommonJS', (test) => {
+    const dir = createFolder(test, { 'no/package.json': '{}', 'cjs/package.json': '{"type":"commonjs"}' });
+    const cure = 'write "type": "module" there (npm pkg set type=module)';
+    for (const [folder, message, reason] of [
+      [
+        'no',
+        "SyntaxError: Unexpected token 'export'",
+        `Node takes it for CommonJS, because ${dir}/no/package.json has no "type", and it has import or export: ${cure}`,
+      ],
+      [
+        'cjs',
+        'Top-level await is currently not supported with the "cjs" output format',
+        `Node takes it for CommonJS, because ${dir}/cjs/package.json says "type": "commonjs", and it has await outside of an async function: ${cure}`,
+      ],
+    ] as const) {
+      const dueTo = join(dir, folder, 'package.json');
+      assert.deepEqual(explainPackageType(message, join(dir, folder, 'A.js')), { reason, dueTo });
+    }
+    assert.equal(explainPackageType('SyntaxError: other', join(dir, 'no/A.js')), undefined);
+    assert.equal(explainPackageType("Unexpected token 'export'", join(dir, 'A.js')), undefined, 'its type is module');
   });
 });

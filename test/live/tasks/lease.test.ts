@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createFileCell, Lease, parseTasks, serviceOf } from '../../../src/live/tasks/lease.ts';
+import { type Cell, createFileCell, Lease, parseTasks, serviceOf } from '../../../src/live/tasks/lease.ts';
 import { createFolder } from '../../support/folder.ts';
 
 const dataOf = (t: TestContext): string => join(dirname(createFolder(t)), 'data');
@@ -76,4 +76,27 @@ test('serviceOf names a service by its package.json', (t) => {
   assert.equal(serviceOf(dir), 'service');
   writeFileSync(join(dirname(dir), 'package.json'), '{ "name": "shop" }');
   assert.equal(serviceOf(dir), 'shop');
+});
+
+test('a lease is sure for less than 10 s, and free for another machine after more than 15 s', async () => {
+  let [now, version, text] = [0, 0, ''];
+  const cell: Cell = {
+    read: async () => ({ version: text && String(version), text }),
+    async write(expected, newText) {
+      if (expected !== (text && String(version))) return false;
+      [version, text] = [version + 1, newText];
+      return true;
+    },
+  };
+  const [first, second] = ['1-1-a', '1-1-b'].map((name) => new Lease(cell, () => now, name)) as [Lease, Lease];
+  assert.equal(await first.sync(), true);
+  now = 9999;
+  assert.equal(first.isHeld, true);
+  now = 10_000;
+  assert.equal(first.isHeld, false);
+  assert.equal(await second.sync(), false, 'it has just seen the last renewal');
+  now = 25_000;
+  assert.equal(await second.sync(), false);
+  now = 25_001;
+  assert.deepEqual([await second.sync(), second.isHeld], [true, true]);
 });

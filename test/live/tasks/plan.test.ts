@@ -86,6 +86,9 @@ describe('latestDue', () => {
   });
 
   it('does not count the days since 1970 for a clock that began there', () => {
+    const now = at('2026-11-24T02:00:00Z');
+    assert.deepEqual(latestDue(berlin(3), now - 1, now), { dueAt: now, count: 1 });
+    assert.equal(latestDue(berlin(3), now, now), undefined);
     const due = latestDue(berlin(3), 0, at('2026-11-24T12:00:00Z'));
     assert.equal(due?.dueAt, at('2026-11-24T02:00:00Z'));
     assert.ok((due?.count ?? 0) <= 401);

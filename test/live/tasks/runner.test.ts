@@ -10,6 +10,7 @@ import {
   type FakeRun,
   type Machine,
   pass,
+  settle,
 } from '../../support/task-machines.ts';
 
 const NOON = Date.parse('2026-11-24T12:00:00Z');
@@ -82,6 +83,55 @@ test('with catchUp: false, a time that passed more than a minute ago is skipped'
   assert.equal([...second.runner.tasks.values()][0]?.skipped, 1);
 });
 
+test('with catchUp: false, a time that passed exactly a minute ago runs, and an older one is skipped', async (t) => {
+  const { clocks, first, start } = createMachines(t, 1);
+  first.runner.serve([every('fresh', 600, false)]);
+  await settle();
+  await first.runner.close();
+  for (const [name, wall, due] of [
+    ['m7', NOON + 660_000, [600]],
+    ['m8', NOON + 1_261_000, []],
+  ] as const) {
+    clocks.wall = wall;
+    const machine = start(name);
+    machine.runner.serve([every('fresh', 600, false)]);
+    await settle();
+    assert.deepEqual(dueTimes(machine.mine()), due);
+    endAll([machine]);
+    await settle();
+    await machine.runner.close();
+  }
+});
+
+test('failures count no longer after a run of more than a minute', async (t) => {
+  const { clocks, runs, first } = createMachines(t, 1);
+  first.runner.serve([{ name: 'consume', catchUp: true }]);
+  for (const seconds of [0, 60, 61]) {
+    const before = runs.length;
+    while (runs.length === before) await pass(1, clocks, [first]);
+    await pass(seconds, clocks, [first]);
+    endAll([first], { failure: { error: 'boom' } });
+  }
+  const failures = first.lines.filter(({ event }) => event === 'task-failed');
+  assert.deepEqual(
+    failures.map(({ retry_in_ms }) => retry_in_ms),
+    [1000, 2000, 1000],
+  );
+});
+
+test('a clock that is set back by exactly an hour keeps the times that have run', async (t) => {
+  const { clocks, first } = createMachines(t, 1);
+  first.runner.serve([every('report', 60)]);
+  await pass(60, clocks, [first], () => endAll([first]));
+  const isLogged = () => first.lines.some(({ event }) => event === 'task-clock-set-back');
+  clocks.wall -= 3_601_000;
+  await pass(1, clocks, [first]);
+  assert.equal(isLogged(), false);
+  clocks.wall -= 1001;
+  await pass(1, clocks, [first]);
+  assert.equal(isLogged(), true);
+});
+
 test('an edit neither runs a time twice nor loses it', async (t) => {
   const { clocks, runs, first } = createMachines(t, 1);
   first.runner.serve([every('report', 10)]);
@@ -128,7 +178,9 @@ test('a task without times starts again after a pause that grows', async (t) => 
   first.runner.serve([{ name: 'consume', catchUp: true }]);
   await pass(600, clocks, [first], () => endAll([first]));
   assert.ok(runs.length >= 8 && runs.length <= 18, String(runs.length));
-  const pauses = first.lines.filter(({ event }) => event === 'task-failed').map(({ retry_in_ms }) => retry_in_ms);
+  const failures = first.lines.filter(({ event }) => event === 'task-failed');
+  const pauses = failures.map(({ retry_in_ms }) => retry_in_ms);
+  for (const { error } of failures) assert.equal(error, 'it has returned, and it has no times');
   assert.deepEqual(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
   assert.equal(Math.max(...(pauses as number[])), 60_000);
 });

@@ -1,9 +1,10 @@
 // Tests `api.run` of the test kit, `gatefold tasks`, and the first example of docs/TASKS.md.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { startTest } from '../../../src/api/testing.ts';
+import { processName } from '../../../src/base/folder-lock.ts';
 import { makeProject, runProcess } from '../../support/command-bench.ts';
 import { GATEFOLD } from '../../support/service.ts';
 
@@ -43,7 +44,8 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
     import { defineService } from '${GATEFOLD}';
     const ran = () => writeFileSync(new URL('../ran', import.meta.url), '');
     export default defineService({ start: ran, background: { all: ran,
-      nightly: { at: '03:00', timeZone: 'Europe/Berlin', run: ran } } });`;
+      nightly: { at: '03:00', timeZone: 'Europe/Berlin', run: ran },
+      bad: { every: '5m', run: ran }, lost: { every: '1d', run: ran } } });`;
   const root = makeProject(t, { 'controllers/service.js': source });
   const run = (...words: string[]) => runProcess(words, { cwd: root });
   const listed = await run('tasks', '--json');
@@ -54,10 +56,34 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
     [
       ['all', 'all the time', 'new'],
       ['nightly', 'at 03:00 Europe/Berlin', 'new'],
+      ['bad', 'every 300 s', 'new'],
+      ['lost', 'every 86400 s', 'new'],
     ],
   );
   assert.match(String(tasks[1]?.next), /T0[12]:00:00\.000Z$/);
-  assert.match((await run('tasks')).out, /^nightly +at 03:00 Europe\/Berlin +new +next \d{4}-/m);
+  const DAY = 86_400_000;
+  const worker = { process: processName(), machine: 'vm', pid: 7, startedAt: 0 };
+  const records = {
+    all: { running: worker },
+    nightly: { last: { ...worker, startedAt: 1000, endedAt: 2000 } },
+    bad: { last: { ...worker, endedAt: 3000, dueAt: 0, error: 'boom' } },
+    lost: { running: { ...worker, process: '' }, accounted: 50_000 * DAY },
+  };
+  writeFileSync(join(root, 'data/tasks.json'), JSON.stringify({ holder: '', tasks: records }));
+  const { out } = await run('tasks');
+  const lines = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replaceAll(/ +/g, ' '));
+  assert.deepEqual(
+    lines.map((line) => line.replace(/next (?!2106)\S+/, 'next …')),
+    [
+      'all all the time runs began 1970-01-01T00:00:00.000Z vm/7',
+      'nightly at 03:00 Europe/Berlin done began 1970-01-01T00:00:01.000Z next … vm/7',
+      'bad every 300 s failed began 1970-01-01T00:00:00.000Z next … vm/7',
+      'lost every 86400 s interrupted began 1970-01-01T00:00:00.000Z next 2106-11-25T00:00:00.000Z vm/7',
+    ],
+  );
   await run('routes');
   await run('doctor');
   assert.ok(!existsSync(join(root, 'ran')));

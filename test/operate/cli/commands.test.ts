@@ -70,6 +70,43 @@ describe('gatefold', () => {
     });
   }
 
+  test('each command and each subcommand has a help, with a text for each flag', async () => {
+    const commandsOf = (out: string) =>
+      [...out.matchAll(/^ {2}([a-z][a-z-]*) {2,}(.*)$/gm)].map(([, name]) => name ?? '');
+    const { out } = await here(['--help']);
+    assert.match(out, /^Usage: gatefold COMMAND \[OPTIONS\]\n\n[A-Z].*\.\n\n/);
+    assert.match(out, /\n\ngatefold COMMAND --help shows its flags\.\n$/);
+    const paths = commandsOf(out).map((name) => [name]);
+    assert.ok(paths.length > 10);
+    for (const path of paths) {
+      const { code, out } = await here([...path, '--help']);
+      const command = path.join(' ');
+      assert.equal(code, 0, command);
+      if (out.includes(`gatefold ${command} COMMAND --help shows its flags.`)) {
+        assert.ok(commandsOf(out).length > 1, command);
+        paths.push(...commandsOf(out).map((name) => [...path, name]));
+        continue;
+      }
+      if (command === 'serve' || command === 'dev') {
+        assert.match(out, /^Usage: gatefold \w+ \[--SETTING VALUE\]…\n\n[A-Z]/);
+        assert.match(
+          out,
+          /Each flag is also an environment variable; the flag wins\.\n\n {2}FLAG +VARIABLE +DEFAULT\n/,
+        );
+        continue;
+      }
+      assert.match(out, new RegExp(`^Usage: gatefold ${command} [A-Z[].*\\n\\n[A-Z].*\\.\\n\\n {2}--`));
+      assert.match(out, /\n\nThe other settings of the server are flags here, too\.\n$/);
+      const flags = [...out.matchAll(/^ {2}--(\S.*)$/gm)].map(([, line = '']) => line);
+      for (const line of flags) assert.match(line, /^[a-z-]+(?: [A-Z]+)? {2,}[A-Z].+/, command);
+      for (const flag of ['json ', 'controllers-dir DIR ', 'data-dir DIR ', 'help '])
+        assert.ok(
+          flags.some((line) => line.startsWith(flag)),
+          `${command}: ${flag}`,
+        );
+    }
+  });
+
   test('a command names its operands in its usage', async () => {
     assert.match((await here(['deploy', '--help'])).out, /^Usage: gatefold deploy HOST\[:DIR\]… \[OPTIONS\]\n/);
   });

@@ -63,6 +63,19 @@ describe('doctor on HTTPS', () => {
       [/^warning cert\.pem: it names no host as clients read it/],
     ],
     [
+      'warns about a certificate that expires in one day',
+      files(makePair('a.example.com', { now: NOW - 88.5 * 86_400_000, days: 90 })),
+      [/: 1 day left, until 2026-01-02$/],
+    ],
+    [
+      'reports an expired certificate without a host name as wrong',
+      files(createSelfSigned({ domains: [], keys: createKeyPair(), now: NOW, days: -1 })),
+      [
+        /^wrong cert\.pem: certificate for no host \(CN=gatefold \w+\), by .*: expired on 2025-12-31$/,
+        /^warning cert\.pem: it names/,
+      ],
+    ],
+    [
       'reports an expired certificate as wrong',
       files(makePair('a.example.com', { now: NOW, days: -1 })),
       [/^wrong cert\.pem: .*: expired on 2025-12-31$/],

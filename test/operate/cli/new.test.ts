@@ -183,3 +183,27 @@ test('one of two concurrent new commands for the same group fails', async (t) =>
   const [first, second] = await Promise.all([runHere(run, ['user'], { cwd }), runHere(run, ['user'], { cwd })]);
   assert.deepEqual([first.code, second.code].sort(), [0, 1]);
 });
+
+test('types writes a file once, and --check refuses an old one', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/AController.ts': 'export default class { index(): { a: 1 } { return { a: 1 }; } }\n',
+  });
+  const types = async (...words: string[]) => {
+    const { code, out, err } = await runHere((argv, io) => runGatefold(['types', ...argv], io), words, { cwd });
+    return [code, out + err];
+  };
+  assert.deepEqual(await types('--check'), [
+    2,
+    'gatefold types: --check needs --out FILE; see gatefold types --help\n',
+  ]);
+  assert.deepEqual(await types('--out', 'web/api.ts'), [0, 'Wrote web/api.ts\n']);
+  const path = join(cwd, 'web/api.ts');
+  const text = readFileSync(path, 'utf8');
+  // git on Windows may change the line ends.
+  writeFileSync(path, text.replaceAll('\n', '\r\n'));
+  assert.deepEqual(await types('--out', 'web/api.ts', '--check'), [0, 'web/api.ts is current\n']);
+  writeFileSync(path, 'old');
+  const refusal = 'gatefold types: web/api.ts is out of date. Run: gatefold types --out web/api.ts\n';
+  assert.deepEqual(await types('--out', 'web/api.ts', '--check'), [1, refusal]);
+  assert.equal(readFileSync(path, 'utf8'), 'old');
+});

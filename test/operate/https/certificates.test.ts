@@ -11,6 +11,7 @@ import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { createLog } from '../../../src/base/log.ts';
+import { createTlsFolder } from '../../../src/operate/https/acme/tls-folder.ts';
 import { type Certificates, createCertificates } from '../../../src/operate/https/certificates.ts';
 import { createTlsServer } from '../../../src/operate/https/serve/tls-server.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -201,4 +202,68 @@ test('a service whose HTTP_PORT is taken does not start, and the error names the
   test.after(() => server.close());
   const { port } = server.address() as AddressInfo;
   await assert.rejects(createBench(test, 90, port), new RegExp(`^Error: HTTP_PORT: Cannot listen on port ${port}: `));
+});
+
+describe('a service with DOMAINS', () => {
+  const create = (test: TestContext, httpPort?: number) => {
+    const dataDir = mkdtempSync(join(root, String(++folders)));
+    const events: Record<string, unknown>[] = [];
+    let look = () => {};
+    const write = (line: string) => {
+      events.push(JSON.parse(line));
+      look();
+    };
+    const certificates = createCertificates({
+      settings: {
+        ...{ tlsCert: undefined, tlsKey: undefined, domains: ['a.example.com'], acmeContact: [], httpPort, port: 8443 },
+        ...{ host: '127.0.0.1', dataDir, acmeDirectory: 'http://127.0.0.1:1/dir' },
+      },
+      version: '0',
+      log: createLog({ level: 'info', sink: { write, flush: () => {} } }),
+    });
+    test.after(() => certificates.close());
+    const logged = (name: string) =>
+      new Promise<Record<string, unknown>>((resolve) => {
+        look = () => {
+          const line = events.find(({ event }) => event === name);
+          if (line !== undefined) resolve(line);
+        };
+        look();
+      });
+    return { certificates, dataDir, logged };
+  };
+
+  test('says that it waits for its first certificate, and by which challenge', async (test) => {
+    const [httpPort = 0] = await freePorts(1);
+    for (const [given, challenge] of [
+      [undefined, 'tls-alpn-01 on port 8443'],
+      [httpPort, `http-01 on port ${httpPort}`],
+    ] as const) {
+      const { certificates, logged } = create(test, given);
+      void certificates.start();
+      const { level, event, time, ...facts } = await logged('certificate-awaited');
+      const effect = 'no request is served until there is a certificate';
+      const directory = 'http://127.0.0.1:1/dir';
+      const { domains, ...others } = facts;
+      assert.deepEqual(domains, ['a.example.com']);
+      assert.deepEqual(
+        [level, others.directory, others.challenge, others.effect],
+        ['warn', directory, challenge, effect],
+      );
+      assert.throws(() => certificates.state(), { message: 'there is no certificate yet' });
+      assert.equal(certificates.status(), undefined);
+      const failed = await logged('certificate-order-failed');
+      assert.match(String(failed.error), /the address is not https/);
+    }
+  });
+
+  test('warns of the end of its certificate with the line of the order that failed', async (test) => {
+    const { certificates, dataDir, logged } = create(test);
+    const { cert, key } = makePair('a.example.com', { days: 90, now: START - 85 * DAY });
+    createTlsFolder(dataDir).writeCertificate('http://127.0.0.1:1/dir', cert, key);
+    await certificates.start();
+    const { to_do } = await logged('certificate-expires-soon');
+    assert.equal(to_do, 'see certificate-order-failed, and docs/OPERATING.md');
+    assert.deepEqual(certificates.status()?.names, ['a.example.com']);
+  });
 });

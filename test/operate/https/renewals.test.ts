@@ -94,6 +94,38 @@ describe('after a failed order', () => {
     assert.deepEqual([bench.renewals.failures, bench.renewals.lastFailure()], [4, 'a.example.com: connection refused']);
   });
 
+  test('the next order uses the other challenge, unless the error has nothing to do with the challenge', async () => {
+    const failed = ['connection', 'tls', 'unauthorized', 'incorrectResponse', 'noChallenge', 'serverInternal'];
+    for (const type of [...failed, 'rateLimited', 'dns', undefined]) {
+      const bench = createBench();
+      bench.outcome = new AcmeError('no', { type });
+      await bench.tick();
+      await bench.advance(2 * MINUTE);
+      const next = failed.includes(String(type)) ? 'tls-alpn-01' : 'http-01';
+      assert.deepEqual(
+        bench.orders.map(({ challengeType }) => challengeType),
+        ['http-01', next],
+        String(type),
+      );
+      const [line] = bench.events.filter(({ event }) => event === 'certificate-order-failed');
+      assert.deepEqual([line?.type, line?.challenge, line?.error], [type, 'http-01', 'no']);
+    }
+  });
+
+  test('a clock that differs by less than five minutes is not logged', async () => {
+    for (const [skew, seconds, to_do] of [
+      [299_999, undefined, undefined],
+      [300_000, 300, 'set the clock of this machine: it is slow'],
+      [-300_000, -300, 'set the clock of this machine: it is fast'],
+    ] as const) {
+      const bench = createBench();
+      bench.skew = skew;
+      await bench.tick();
+      const line = bench.events.find(({ event }) => event === 'clock-wrong');
+      assert.deepEqual([line?.seconds, line?.to_do], [seconds, to_do]);
+    }
+  });
+
   test('a success resets the pauses', async () => {
     const bench = createBench();
     const pauses = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE];

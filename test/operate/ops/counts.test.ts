@@ -2,8 +2,9 @@
 // that never fall.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { SERVICE } from '../../../src/base/group-name.ts';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
-import type { GroupCounts, SupervisorStatus, WorkerStatus } from '../../../src/live/supervisor/status.ts';
+import type { GroupCounts, WorkerStatus } from '../../../src/live/supervisor/status.ts';
 import { createHistogram, totalCount } from '../../../src/operate/ops/histogram.ts';
 import { createLoopDelay, watchPunctuality } from '../../../src/operate/ops/loop-delay.ts';
 import { createMemoryReader } from '../../../src/operate/ops/memory.ts';
@@ -17,7 +18,7 @@ import {
   MAX_OPERATIONS,
   OTHER,
 } from '../../../src/operate/ops/request-counts.ts';
-import { createServiceWatch } from '../../../src/operate/ops/service-status.ts';
+import { createServiceWatch, type SupervisorStatus } from '../../../src/operate/ops/service-status.ts';
 import { createWorkerMetrics, type ReportedParts } from '../../../src/operate/ops/worker-metrics.ts';
 
 /** The number of requests by `page operation verb status`. */
@@ -320,6 +321,11 @@ describe('createServiceWatch', () => {
 describe('readinessOf', () => {
   const state = (...states: WorkerStatus['state'][]) =>
     supervisor([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
+  const service: GroupLoad = { group: SERVICE, file: 'service.js', ok: false };
+  const storeState = { awayReason: 'it is gone', needsOperator: false, hasTable: true, age: 1, machines: 2 };
+  const tableState = { tableBytes: 1, tableLimit: 2, secondsAhead: 0, fullReads: 1, missedBells: 0 };
+  const away = { state: { ...storeState, ...tableState }, ageSeconds: 90, isTooOld: true };
+  const recent = { ...away, isTooOld: false };
   const rows: [name: string, status: SupervisorStatus | undefined, isStopping: boolean, expected: string][] = [
     ['no supervisor yet', undefined, false, 'starting'],
     ['no generation yet', { ...state('loading'), generation: 0 }, false, 'starting'],
@@ -328,6 +334,9 @@ describe('readinessOf', () => {
     ['workers that drain, load or have exited', state('draining', 'loading', 'gone'), false, 'no-worker'],
     ['no worker', state(), false, 'no-worker'],
     ['workers that serve while the service stops', state('serving'), true, 'stopping'],
+    ['no service file that loads', { ...state('serving'), notLoadable: [service] }, false, 'service-not-loadable'],
+    ['a copy of the store that is too old', { ...state('serving'), store: away }, false, 'store-too-old'],
+    ['a store that is away for a short time', { ...state('serving'), store: recent }, false, 'ready'],
   ];
   for (const [name, status, isStopping, expected] of rows) {
     test(`returns ${expected} with ${name}`, () => {
@@ -378,6 +387,18 @@ describe('readinessOf', () => {
     isPunctual = true;
     watch.addReport(11, report());
     assert.equal(readiness(), 'ready');
+  });
+
+  test('describeReadiness returns null for what is not known yet, and the state of the store', () => {
+    const unknown = describeReadiness(createServiceWatch(() => undefined).status()) as Record<string, unknown>;
+    delete unknown.timestamp;
+    const nothing = { generation: 0, serving_since: null, workers: [], rejected: null, not_loadable: [] };
+    assert.deepEqual(unknown, { status: 'starting', ...nothing, credentials: null, identity: null });
+    const storeOf = (store: typeof away) =>
+      (describeReadiness(createServiceWatch(() => ({ ...state(), store })).status()) as { store: unknown }).store;
+    assert.deepEqual(storeOf(away), { state: 'away', reason: 'it is gone', age_seconds: 90, machines: 2 });
+    const connected = { ...away, state: { ...away.state, awayReason: null as unknown as string } };
+    assert.deepEqual(storeOf(connected), { state: 'connected', reason: null, age_seconds: 90, machines: 2 });
   });
 
   test('describeReadiness returns the group, the file and the error that rejected a generation', () => {

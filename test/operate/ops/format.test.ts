@@ -2,12 +2,14 @@
 // refuses wrong texts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { TaskState } from '../../../src/live/tasks/runner.ts';
 import { type Family, renderFamilies } from '../../../src/operate/ops/exposition.ts';
 import { createHistogram, observe } from '../../../src/operate/ops/histogram.ts';
 import type { SupervisorFacts } from '../../../src/operate/ops/metric-rows.ts';
 import { collectFamilies, METRICS } from '../../../src/operate/ops/metrics.ts';
-import { DELAY_BOUNDS } from '../../../src/operate/ops/report.ts';
+import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report.ts';
 import { createRequestCounts } from '../../../src/operate/ops/request-counts.ts';
+import type { ServiceStatus } from '../../../src/operate/ops/service-status.ts';
 import { parseMetrics, total } from '../../support/prometheus-text.ts';
 
 const ABOUT: SupervisorFacts = {
@@ -147,6 +149,117 @@ describe('METRICS', () => {
     assert.equal(total(metrics, 'gatefold_response_bytes_total', test), 30);
     assert.equal(total(metrics, 'process_cpu_seconds_total', { worker: '0' }), 1e-7);
     assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', build: '1.2.3+0a', node: '20.0.0' }), 1);
+  });
+});
+
+describe('METRICS of a part that a service may lack', () => {
+  const run = { id: 1, worker: { pid: 1, send: () => {} }, startedAt: 0, dueAt: undefined };
+  const task = {
+    facts: { name: 'mail' } as TaskState['facts'],
+    isWanted: true,
+    run: { ...run, hasBegun: true, isAborted: false, hasSkipped: false },
+    failuresInARow: 0,
+    pausedUntil: 0,
+    lastSuccessAt: 4500,
+    lastDuration: 2.5,
+    failures: 3,
+    skipped: 4,
+  };
+  const state = { awayReason: null, needsOperator: false, hasTable: true, age: 1, machines: 5, tableBytes: 6 };
+  const store = {
+    state: { ...state, tableLimit: 7, secondsAhead: 8, fullReads: 9, missedBells: 10 },
+    ageSeconds: 11,
+    isTooOld: false,
+  };
+  const supervisor = {
+    generation: 1,
+    servingSince: undefined,
+    workers: [],
+    notLoadable: [],
+    groups: { loaded: 1, lost: [], wasComplete: true },
+    rejected: undefined,
+    generationsServed: 1,
+    generationsRejected: 0,
+    workersDied: 0,
+    workersReplaced: 0,
+    tasks: [task, { ...task, facts: { ...task.facts, name: 'idle' }, run: undefined }],
+    channels: { published: 12, keptBytes: 13 },
+    certificate: { names: [], issuer: '', notAfter: 14_000, reloads: 15, failures: 16, lastFailure: undefined },
+    store,
+  };
+  const report = {
+    inFlight: 0,
+    rateLimitCallers: 0,
+    memoryBytes: 17,
+    heapUsed: 18,
+    heapLimit: 19,
+    openDescriptors: 20,
+    maxDescriptors: 0,
+  };
+  const metricsOf = (change: Partial<ServiceStatus['supervisor']>) => {
+    const sums = { channelDelivered: 21, channelTooSlow: 22, spansExported: 23, spansDropped: 24 };
+    const service: ServiceStatus = {
+      supervisor: { ...supervisor, ...change },
+      isStopping: false,
+      ready: 'some',
+      isPunctual: true,
+      totals: { ...totals(), ...sums, connectionsRefused: 25 },
+      workers: [{ pid: 1, slot: 0, report: report as WorkerReport, reportAge: 26, longestDelay: 27 }],
+      latestReport: undefined,
+    };
+    return parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
+  };
+  const rows: [name: string, value: number, labels?: Record<string, string>][] = [
+    ['gatefold_task_running', 1, { task: 'mail' }],
+    ['gatefold_task_running', 0, { task: 'idle' }],
+    ['gatefold_task_last_success_timestamp_seconds', 4.5, { task: 'mail' }],
+    ['gatefold_task_duration_seconds', 2.5, { task: 'mail' }],
+    ['gatefold_task_failures_total', 3, { task: 'mail' }],
+    ['gatefold_task_skipped_total', 4, { task: 'mail' }],
+    ['gatefold_store_up', 1],
+    ['gatefold_machines', 5],
+    ['gatefold_store_table_bytes', 6],
+    ['gatefold_store_table_limit_bytes', 7],
+    ['gatefold_store_clock_offset_seconds', 8],
+    ['gatefold_store_full_reads_total', 9],
+    ['gatefold_store_missed_bells_total', 10],
+    ['gatefold_store_age_seconds', 11],
+    ['gatefold_channel_published_total', 12],
+    ['gatefold_channel_kept_bytes', 13],
+    ['gatefold_certificate_expiry_timestamp_seconds', 14],
+    ['gatefold_certificate_reloads_total', 15],
+    ['gatefold_certificate_failures_total', 16],
+    ['process_resident_memory_bytes', 17, { worker: '0' }],
+    ['process_resident_memory_bytes', 1, { worker: 'supervisor' }],
+    ['nodejs_heap_size_used_bytes', 18, { worker: '0' }],
+    ['nodejs_heap_size_limit_bytes', 19, { worker: '0' }],
+    ['process_open_fds', 20, { worker: '0' }],
+    ['process_max_fds', 300],
+    ['gatefold_channel_delivered_total', 21],
+    ['gatefold_channel_too_slow_total', 22],
+    ['gatefold_trace_spans_total', 23, { outcome: 'exported' }],
+    ['gatefold_trace_spans_total', 24, { outcome: 'dropped' }],
+    ['gatefold_connections_refused_total', 25],
+    ['gatefold_worker_report_age_seconds', 26, { worker: '0' }],
+    ['nodejs_eventloop_lag_max_seconds', 27, { worker: '0' }],
+    ['process_cpu_seconds_total', 0.25, { worker: 'supervisor' }],
+    ['process_start_time_seconds', 1, { worker: 'supervisor' }],
+    ['gatefold_generation_start_time_seconds', 0],
+    ['gatefold_generation_rejected', 0],
+  ];
+
+  test('have the values of the service', () => {
+    const metrics = metricsOf({});
+    for (const [name, value, labels] of rows) assert.equal(total(metrics, name, labels), value, name);
+  });
+
+  test('show a store that is away and has no age, and no sample without a store, a certificate or tasks', () => {
+    const away = metricsOf({ store: { ...store, state: { ...store.state, awayReason: 'gone' }, ageSeconds: null } });
+    assert.equal(total(away, 'gatefold_store_up'), 0);
+    assert.equal(total(away, 'gatefold_store_age_seconds'), Number.POSITIVE_INFINITY);
+    const bare = metricsOf({ store: undefined, certificate: undefined, tasks: undefined });
+    for (const [name, { samples }] of bare)
+      if (/^gatefold_(?:store|certificate|task|machines)/.test(name)) assert.deepEqual(samples, [], name);
   });
 });
 

@@ -178,6 +178,8 @@ describe('createOperationsServer', () => {
       const body = json(answer);
       assert.deepEqual(Object.keys(body), ['status', 'error_code', 'message', 'timestamp', 'request_id']);
       assert.deepEqual([body.status, body.error_code], ['error', code]);
+      if (status === 404)
+        assert.equal(body.message, 'Not found: this port serves only /livez, /readyz, /metrics', path);
       assert.match(answer.headers, new RegExp(`^x-request-id: ${body.request_id}\r?$`, 'im'));
       if (status === 405) assert.match(answer.headers, /^allow: GET, HEAD\r?$/im);
     }

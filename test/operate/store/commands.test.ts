@@ -1,16 +1,17 @@
-// `gatefold store import` and `export` with a STORE_KEY that does not open the store's session key: nothing changes.
+// The commands of `gatefold store`, and what doctor says about a store.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { MAX_BYTES } from '../../../src/callers/credentials/table/live-table.ts';
+import { FILLING_ADVICE, FILLING_BYTES, MAX_BYTES } from '../../../src/callers/credentials/table/live-table.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
-import { reportDescription } from '../../../src/operate/cli/doctor-store.ts';
+import { checkStore, reportDescription } from '../../../src/operate/cli/doctor-store.ts';
+import type { Installation } from '../../../src/operate/cli/finding.ts';
 import { describeBytes, describeStore } from '../../../src/operate/cli/store.ts';
 import { createSeal } from '../../../src/operate/store/seal.ts';
 import { syncSessionKey } from '../../../src/operate/store/session-key.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
-import { noPostgres, startStore } from '../../support/store-bench.ts';
+import { addressOf, noPostgres, startStore } from '../../support/store-bench.ts';
 
 it('store import and store export fail with a wrong STORE_KEY, and write nothing', {
   skip: noPostgres,
@@ -46,6 +47,85 @@ it('store status and doctor report the bytes of the table, from 70 % on with wha
   const findings: string[] = [];
   reportDescription(full, (level, message) => findings.push(`${level} ${message}`));
   reportDescription({ ...full, bytes: MAX_BYTES + 1 }, (level, message) => findings.push(`${level} ${message}`));
-  const levels = findings.filter((text) => text.includes('its table has')).map((text) => text.split(' ')[0]);
-  assert.deepEqual(levels, ['warning', 'wrong']);
+  const standby = 'note no standby is synchronous, so a failover may lose the last keys that were issued or rotated';
+  const clock = (level: string) => /its clock is/.test(level);
+  assert.deepEqual(
+    findings.filter((text) => !clock(text)),
+    [
+      `warning its table has 80 % of its limit: ${FILLING_ADVICE}`,
+      standby,
+      `wrong its table has 100 % of its limit: ${FILLING_ADVICE}`,
+      standby,
+    ],
+  );
+});
+
+it('doctor reports a store that refuses writes, has another clock or key, and a connection without TLS', {
+  skip: noPostgres,
+}, async (test) => {
+  const report = (change: object) => {
+    const findings: string[] = [];
+    const good = { version: '1', rows: 1, bytes: FILLING_BYTES, isWritable: true, standbys: 'a' };
+    const description = { ...good, secondsAhead: 5, machines: [], keyFailure: undefined, ...change };
+    reportDescription(description, (level, message) => findings.push(`${level} ${message}`));
+    return findings;
+  };
+  assert.deepEqual(report({}), []);
+  assert.deepEqual(report({ secondsAhead: -6 }), ["warning its clock is -6 s ahead of this machine's; set the clocks"]);
+  assert.deepEqual(report({ isWritable: false }), ['wrong it is read-only, so no key can be issued or revoked']);
+  assert.deepEqual(report({ keyFailure: 'a wrong key' }), ['wrong a wrong key']);
+  assert.deepEqual(report({ bytes: FILLING_BYTES + 1 }).length, 1);
+  assert.deepEqual(report({ bytes: MAX_BYTES }), [`warning its table has 100 % of its limit: ${FILLING_ADVICE}`]);
+  assert.match(describeBytes(FILLING_BYTES), /^\d+ of \d+, 69 %$/);
+  const { url } = await startStore(test);
+  const findings: string[] = [];
+  const address = addressOf(url);
+  const hosts = address.hosts.map((each) => ({ ...each, host: '0.0.0.0' }));
+  const settings = { store: { ...address, hosts }, storeKeys: [], controllersDir: process.cwd() };
+  const installation = { settings, inspection: { channels: ['chat'] } } as unknown as Installation;
+  await checkStore(installation, (level, message) => findings.push(`${level} ${message}`));
+  assert.deepEqual(findings.slice(0, 3), [
+    'note an event of a channel (chat) reaches one machine: see docs/CHANNELS.md',
+    'warning the connection has no TLS: remove sslmode=disable',
+    'warning STORE_KEY is not set, so each machine has a session key of its own',
+  ]);
+});
+
+it('store import adds rows to an empty store, with --merge the ones that it lacks, and export makes a folder', {
+  skip: noPostgres,
+}, async (test) => {
+  const { url } = await startStore(test);
+  const table = (...rows: string[]) => `{"production":[${rows.join()}]}`;
+  const [a, b, other] = ['{"id":"a","name":"A"}', '{"id":"b","name":"B"}', '{"id":"a","name":"C"}'] as const;
+  const cwd = makeProject(test, { 'data/production.json': table(a), 'more/production.json': table(other, b) });
+  const env = { STORE: url.replace('postgres@', 'postgres:@') };
+  const run = async (...words: string[]) => {
+    const { code, out, err } = await runHere(runGatefold, ['store', ...words], { cwd, env });
+    return [code, `${out}${err}`.trimEnd()];
+  };
+  const noKey = (verb: string) => `gatefold store ${verb}: the session key was not ${verb}ed: STORE_KEY is not set`;
+  const path = (name: string) => join(cwd, name, 'production.json');
+  assert.deepEqual(await run('import', 'nowhere'), [
+    1,
+    `gatefold store import: There is no folder ${join(cwd, 'nowhere')}`,
+  ]);
+  assert.deepEqual(await run('import'), [0, `Imported 1 rows of ${path('data')}.\n${noKey('import')}`]);
+  assert.deepEqual(await run('import', 'more'), [
+    1,
+    'gatefold store import: The store has 1 rows; --merge adds the ones that it lacks',
+  ]);
+  const differs = 'gatefold store import: a differs in the store, and stays as it is there';
+  assert.deepEqual(await run('import', 'more', '--merge'), [
+    0,
+    `Imported 1 rows of ${path('more')}.\n${differs}\n${noKey('import')}`,
+  ]);
+  assert.deepEqual(await run('export', 'copy'), [0, `Exported 2 rows to ${path('copy')}.`]);
+  assert.deepEqual(JSON.parse(readFileSync(path('copy'), 'utf8')), JSON.parse(table(a, b)));
+  assert.deepEqual(await run('export', 'copy'), [
+    1,
+    `gatefold store export: ${path('copy')} exists; name a new folder`,
+  ]);
+  assert.deepEqual(await run('init'), [0, 'The store is prepared: schema gatefold.']);
+  const [code, sql] = await run('init', '--print');
+  assert.match(`${code} ${sql}`, /^0 create schema if not exists gatefold;\n/i);
 });

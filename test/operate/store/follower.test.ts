@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFollower, type FollowerOptions } from '../../../src/operate/store/follower.ts';
 import { StoreAway } from '../../../src/operate/store/store.ts';
+import { retryWhileAway } from '../../../src/operate/store/update.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
 test('announces the changes that come during the pause between two writes of the file', async (t) => {
@@ -69,4 +70,25 @@ test('announces the changes that come during the pause between two writes of the
   t.mock.timers.tick(1e9);
   while (events.length === 0) await settle();
   assert.equal(events[0], 'written');
+});
+
+test('retryWhileAway repeats a call until its patience is over, unless a retry is useless', async (t) => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  const attempt = async (error: (attempt: number) => Error | undefined, patience = 0) => {
+    now = 0;
+    let attempts = 0;
+    const work = async () => {
+      const failure = error(++attempts);
+      now = attempts - 1;
+      if (failure !== undefined) throw failure;
+      return 'done';
+    };
+    const outcome = await retryWhileAway(work, patience).catch(({ message }: Error) => message);
+    return [outcome, attempts];
+  };
+  assert.deepEqual(await attempt(() => new StoreAway('away')), ['away', 2]);
+  assert.deepEqual(await attempt((count) => (count < 3 ? new StoreAway('away') : undefined), 5), ['done', 3]);
+  assert.deepEqual(await attempt(() => new StoreAway('no user', { needsOperator: true })), ['no user', 1]);
+  assert.deepEqual(await attempt(() => new Error('a mistake')), ['a mistake', 1]);
 });

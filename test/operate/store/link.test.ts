@@ -142,6 +142,32 @@ describe('the store-host of a supervisor', () => {
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
   });
 
+  it('counts as away after five seconds without a message, and knows the age of the table', async (test) => {
+    let now = 1000;
+    test.mock.method(performance, 'now', () => now);
+    const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer: { tokens: [3] } }]);
+    assert.deepEqual([store.status().ageSeconds, store.status().isTooOld], [null, false]);
+    await store.start();
+    const seen = () => [store.status().state.awayReason, store.status().ageSeconds];
+    assert.deepEqual(seen(), [null, 100]);
+    now = 6000;
+    assert.deepEqual(seen(), [null, 105]);
+    now = 6001;
+    assert.deepEqual(seen(), ['the store-host does not answer', 105]);
+    assert.equal(await store.spend([]), undefined);
+  });
+
+  for (const [maxAge, isTooOld] of [
+    [100_000, false],
+    [99_999, true],
+  ] as const)
+    it(`${isTooOld ? 'refuses' : 'takes'} a table of 100 s with a maximum age of ${maxAge} ms`, async (test) => {
+      test.mock.method(performance, 'now', () => 1000);
+      const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }], [], maxAge);
+      await store.start();
+      assert.equal(store.status().isTooOld, isTooOld);
+    });
+
   it('announces changed rows to workers', async (test) => {
     const changed = { revoked: ['one', 'two'], added: ['{}'] };
     const messages = [

@@ -1,7 +1,12 @@
 // The messages of the Model Context Protocol over a real socket: both revisions, and messages that break the protocol.
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { META, post, type Sent, send, startShop } from './shop.ts';
+import { HttpError } from '../../../src/base/errors.ts';
+import { createCallRequest } from '../../../src/operate/tools/call-request.ts';
+import { createToolServer } from '../../../src/operate/tools/messages.ts';
+import { createResult, describeRefusal } from '../../../src/operate/tools/results.ts';
+import type { Tool } from '../../../src/operate/tools/tool-list.ts';
+import { META, post, type Sent, send, startShop, textOf } from './shop.ts';
 
 const cleanUps: (() => Promise<void> | void)[] = [];
 after(async () => {
@@ -177,10 +182,63 @@ describe('hostile messages', () => {
     });
   }
 
-  it('arguments that are too deep get an error result, and the server still answers', async () => {
-    const { body } = await post(api, call(`{"body":${deep(100_000)}}`), headers);
-    assert.equal(body.result?.isError, true);
+  it('arguments that have no form in a request get an error result, and the server still answers', async () => {
+    for (const [args, text] of [
+      ['[1]', 'The arguments are wrong:\n- the arguments must be an object'],
+      [
+        '{"query":{"a":"\\ud800"}}',
+        'The arguments are wrong:\n- /query is unknown: the arguments are body\n- /query/a has half of a character (a lone surrogate)',
+      ],
+    ] as const) {
+      const { body } = await post(api, call(args), headers);
+      assert.deepEqual([body.result?.isError, textOf(body.result ?? {})], [true, text]);
+    }
+    const { result = {} } = (await post(api, call(`{"body":{"title":${deep(100_000)}}}`), headers)).body;
+    assert.equal(result.isError, true);
+    // Node 26 writes JSON of any depth, so the check of the types refuses the value there.
+    assert.match(
+      textOf(result),
+      /^The arguments are wrong:\n- \/body is nested too deeply$|\/body\/title must be a string/,
+    );
     assert.equal((await send(api, 'tools/list')).status, 200);
+  });
+
+  it('an error says how the message must be', async () => {
+    const newest = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'ping' };
+    const list = { ...newest, 'mcp-method': 'tools/list' };
+    const find = { ...newest, 'mcp-method': 'tools/call', 'mcp-name': 'x' };
+    const META_NAME = 'io.modelcontextprotocol/';
+    for (const [message, sent, text] of [
+      [[], headers, 'The body is a batch: send one message in each request'],
+      ['null', headers, 'The body must be an object of JSON-RPC 2.0'],
+      [{ ...request('ping'), jsonrpc: '1.0' }, headers, "jsonrpc must be '2.0'"],
+      [request('ping', {}, {}), headers, 'id must be a whole number, or a text of at most 256 characters'],
+      [
+        { jsonrpc: '2.0', id: 1, result: {} },
+        headers,
+        'method must be a text: the server sends no requests and takes no responses',
+      ],
+      [{ jsonrpc: '2.0', method: 'ping' }, headers, 'id is missing: only notifications have none'],
+      [request('ping', []), headers, 'params must be an object'],
+      [request('initialize', {}), headers, 'params.protocolVersion is missing'],
+      [request('fly'), headers, 'There is no such method: the server has tools alone'],
+      [request('tools/list', { cursor: 'x' }), headers, 'The cursor is unknown: ask without one'],
+      [request('tools/call', {}), headers, 'There is no tool of this name: tools/list has all names'],
+      [
+        request('tools/list', { _meta: META }),
+        headers,
+        'The header MCP-Protocol-Version and protocolVersion in _meta differ',
+      ],
+      [request('tools/list'), list, `params._meta must have ${META_NAME}protocolVersion and clientCapabilities`],
+      [request('tools/list', { _meta: META }), newest, 'The header Mcp-Method must be the method of the message'],
+      [request('tools/call', { name: 'y', _meta: META }), find, 'The header Mcp-Name must be the name of the tool'],
+      [
+        request('tools/list'),
+        { 'mcp-protocol-version': '2024-11-05' },
+        `Unsupported protocol version: send ${[NEWEST, BEFORE, ...OLDER].join(' or ')}`,
+      ],
+    ] as const)
+      assert.equal((await post(api, message, sent)).body.error?.message, text);
   });
 
   it('a method other than POST and a type other than JSON are refused', async () => {
@@ -196,4 +254,65 @@ describe('hostile messages', () => {
         null,
       ]);
   });
+});
+
+it('results and refusals at their limits', () => {
+  const json = ['Content-Type', 'application/json'];
+  const plain = ['content-type', 'text/plain'];
+  const textOfResult = (status: number, headers: string[], body: string) => {
+    const { isError, content } = createResult({ status, headers, body });
+    return [isError, (content[0] as { text: string }).text];
+  };
+  assert.deepEqual(textOfResult(399, plain, 'moved'), [undefined, 'moved']);
+  assert.deepEqual(textOfResult(400, plain, ''), [true, 'The call failed with the status 400.']);
+  const longest = 'x'.repeat(1024 * 1024);
+  assert.deepEqual(textOfResult(200, plain, longest), [undefined, longest]);
+  const tooLong = 'The result is longer than 1048576 bytes, the limit of a tool: ask for less.';
+  assert.deepEqual(textOfResult(200, plain, `${longest}x`), [true, tooLong]);
+  // The text of an object stays as the operation has written it.
+  assert.deepEqual(textOfResult(200, json, '{ "a": 1 }'), [undefined, '{ "a": 1 }']);
+  assert.deepEqual(textOfResult(200, json, '[ 1 ]'), [undefined, '{"items":[1]}']);
+  assert.deepEqual(textOfResult(200, json, '1'), [undefined, '{"data":1}']);
+  const unknown = 'The result has the type of unknown bytes, which no tool returns.';
+  assert.deepEqual(textOfResult(200, [], 'x'), [true, unknown]);
+  assert.deepEqual(textOfResult(204, ['x-a', '1'], ''), [undefined, 'Done (204).']);
+  const refuse = (status: number, code: string, message: string) =>
+    describeRefusal(new HttpError(status, code, message), 'id-1', 'body');
+  assert.equal(refuse(499, 'A', 'No.'), 'A (499): No.');
+  assert.equal(refuse(500, 'B', 'no'), 'B (500): no.\nThe operator finds the cause under the request id id-1.');
+  assert.equal(
+    refuse(428, 'PRECONDITION_REQUIRED', 'no'),
+    'PRECONDITION_REQUIRED (428): no.\nA tool sends no such header, so this operation cannot be called.',
+  );
+  const { refuseMessage } = createToolServer({ groups: async () => [], info: () => ({}) as never, basePath: '' });
+  const codeOf = (status: number, code: string) =>
+    JSON.parse(refuseMessage(new HttpError(status, code, 'no'), 'id-1')).error.code;
+  assert.deepEqual([codeOf(499, 'A'), codeOf(500, 'B'), codeOf(400, 'MALFORMED_JSON')], [-32_600, -32_603, -32_700]);
+});
+
+it('a call becomes a request with each part of a path, and lists at most 20 mistakes', () => {
+  const requestOf = (segments: object[], given: object) => {
+    const definition = { inputSchema: { properties: { path: {}, query: {} } } };
+    return createCallRequest({ segments, groupInUrl: 'a', definition } as unknown as Tool, given, '/api');
+  };
+  const rest = [{ literal: 'x y' }, { name: 'rest', isRest: true, suffix: '' }];
+  assert.deepEqual(requestOf(rest, { path: { rest: 'a/b c' }, query: { a: [1, true], b: 'ü' } }), {
+    target: '/api/a/x%20y/a/b%20c?a=1&a=true&b=%C3%BC',
+    body: undefined,
+  });
+  const id = [{ name: 'id', suffix: '.json' }];
+  assert.deepEqual(requestOf(id, { path: { id: 'a/b' } }), { target: '/api/a/a%2Fb.json', body: undefined });
+  const longest = 'x'.repeat(16 * 1024 - '/api/a/.json'.length);
+  assert.ok('target' in requestOf(id, { path: { id: longest } }));
+  assert.deepEqual(requestOf(id, { path: { id: `${longest}x` } }), {
+    problems: [{ pointer: '', message: 'path and query have more than 16384 characters' }],
+  });
+  for (const [value, message] of [
+    [undefined, 'is missing'],
+    ['', 'must be a text or a number'],
+    [{}, 'must be a text or a number'],
+  ] as const)
+    assert.deepEqual(requestOf(id, { path: { id: value } }), { problems: [{ pointer: '/path/id', message }] });
+  const many = requestOf([], Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`x${i}`, 1])));
+  assert.equal('problems' in many && many.problems.length, 20);
 });

@@ -1,7 +1,10 @@
 // Values that controllers without types can pass to spans, and the texts that spans are written with.
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { channel } from 'node:diagnostics_channel';
 import { it } from 'node:test';
+import { traceClients } from '../../../src/operate/trace/client-spans.ts';
+import type { EndedSpan } from '../../../src/operate/trace/exporter.ts';
 import {
   copyAttributes,
   encodeAttributes,
@@ -9,8 +12,9 @@ import {
   type Kind,
   updateClockOffset,
 } from '../../../src/operate/trace/otlp.ts';
+import { visibleTarget } from '../../../src/operate/trace/query.ts';
 import { createSampler } from '../../../src/operate/trace/sampler.ts';
-import { beginSpan, errorType } from '../../../src/operate/trace/span.ts';
+import { beginSpan, errorType, type Span } from '../../../src/operate/trace/span.ts';
 
 const tracer = { storage: new AsyncLocalStorage<undefined>(), add: () => {} };
 
@@ -64,4 +68,44 @@ it('corrects the times of spans after the clock of the machine was set', (test) 
   updateClockOffset();
   const difference = Number(BigInt(formatNanoseconds(moment)) / 1_000_000n) - 2 ** 41;
   assert.ok(Math.abs(difference) < 60_000, String(difference));
+});
+
+it('traceClients describes a request of fetch by its origin, its method and the status of its answer', (test) => {
+  const storage = new AsyncLocalStorage<Span | undefined>();
+  const spans: { readonly name: string; readonly hasFailed: boolean; readonly attributes: object }[] = [];
+  const add = (span: EndedSpan) => void spans.push(span as Span);
+  const parent = beginSpan({ storage, add }, createSampler('always_on', 1), undefined, '');
+  test.after(traceClients({ tracer: { storage, add }, allowsHost: () => false, capturesQuery: false }));
+  const rows: readonly (readonly [origin: string, method: string, status: number, port: number, hasFailed: boolean])[] =
+    [
+      ['https://api.example', 'GET', 399, 443, false],
+      ['http://api.example', 'PURGE', 400, 80, true],
+      ['https://api.example:8443', 'POST', 200, 8443, false],
+    ];
+  for (const [origin, method, status, port, hasFailed] of rows) {
+    const request = { origin, method, path: '/a?secret=1', headers: [], addHeader: () => assert.fail('not allowed') };
+    storage.run(parent, () => channel('undici:request:create').publish({ request }));
+    channel('undici:request:headers').publish({ request, response: { statusCode: status } });
+    const isKnown = method !== 'PURGE';
+    const span = spans.pop();
+    assert.deepEqual([span?.name, span?.hasFailed], [isKnown ? method : 'HTTP', hasFailed]);
+    assert.deepEqual(span?.attributes, {
+      'http.request.method': isKnown ? method : '_OTHER',
+      'http.request.method_original': isKnown ? undefined : method,
+      'server.address': 'api.example',
+      'server.port': port,
+      'url.full': `${origin}/a`,
+      'network.protocol.version': undefined,
+      'http.response.status_code': status,
+      ...(hasFailed && { 'error.type': '400' }),
+    });
+  }
+});
+
+it('visibleTarget keeps the path, and the query without signatures where it is wanted', () => {
+  assert.equal(visibleTarget('/a?b=1&sig=2', false), '/a');
+  assert.equal(visibleTarget('/a?b=1&sig=2', true), '/a?b=1&sig=REDACTED');
+  assert.equal(visibleTarget('?Signature=2&b=1', true), '?Signature=REDACTED&b=1');
+  assert.equal(visibleTarget('?b=1', false), '');
+  assert.equal(visibleTarget('/a', true), '/a');
 });

@@ -33,7 +33,7 @@ describe('readTraceSettings', () => {
     it(`${JSON.stringify(env)} sends to ${url}`, () => assert.equal(settingsOf(env).endpoint.href, url));
 
   const off: readonly (readonly [env: Record<string, string>, reason: RegExp, isDeliberate: boolean])[] = [
-    [{ OTEL_SDK_DISABLED: 'true' }, /OTEL_SDK_DISABLED/, true],
+    [{ OTEL_SDK_DISABLED: 'true' }, /^OTEL_SDK_DISABLED is true$/, true],
     [{ OTEL_SDK_DISABLED: 'TRUE' }, /OTEL_SDK_DISABLED/, true],
     [{ OTEL_TRACES_EXPORTER: 'none' }, /OTEL_TRACES_EXPORTER/, true],
     [{ OTEL_TRACES_EXPORTER: 'zipkin' }, /OTEL_TRACES_EXPORTER is not otlp/, false],
@@ -132,6 +132,39 @@ describe('readTraceSettings', () => {
       assert.deepEqual(settings.ignored, [variable]);
       assert.equal(settings[key], value);
     });
+
+  it('says what is wrong with each value that it ignores', () => {
+    const samplers = SAMPLER_NAMES.join(', ');
+    const reasons: Readonly<Record<string, readonly [text: string, reason: string]>> = {
+      OTEL_EXPORTER_OTLP_COMPRESSION: ['zstd', 'it is neither gzip nor none'],
+      OTEL_BSP_MAX_QUEUE_SIZE: ['4096', 'this service does not read it'],
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: ['4096', 'this service does not read it'],
+      OTEL_EXPORTER_OTLP_TIMEOUT: ['2147483648', 'it is not a whole number from 1 to 2147483647; 10000 holds'],
+      OTEL_TRACES_SAMPLER: ['some', `it is none of ${samplers}; parentbased_always_on holds`],
+      OTEL_RESOURCE_ATTRIBUTES: ['a', 'it is not a list such as key=value,key=value'],
+      OTEL_BSP_SCHEDULE_DELAY: ['0', 'it is not a whole number from 1 to 2147483647; 5000 holds'],
+    };
+    const read = (env: Record<string, string>) => {
+      const reading = readTraceSettings({ ...BASE, ...env });
+      assert.ok(reading.kind === 'on');
+      return Object.fromEntries(reading.ignored.map(({ variable, reason }) => [variable, reason]));
+    };
+    const texts = Object.entries(reasons).map(([variable, [text]]) => [variable, text]);
+    const expected = Object.entries(reasons).map(([variable, [, reason]]) => [variable, reason]);
+    assert.deepEqual(read(Object.fromEntries(texts)), Object.fromEntries(expected));
+    assert.deepEqual(read({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '1.5' }), {
+      OTEL_TRACES_SAMPLER_ARG: 'it is not a number from 0 to 1; 1 holds, so every trace is recorded',
+    });
+    const longest = { OTEL_EXPORTER_OTLP_TIMEOUT: '2147483647', OTEL_BSP_SCHEDULE_DELAY: '1' };
+    assert.deepEqual([settingsOf(longest).timeout, settingsOf(longest).delay], [2_147_483_647, 1]);
+    for (const [ratio, isSampled] of [
+      ['0', false],
+      ['1', true],
+    ] as const) {
+      const { sampler } = settingsOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: ratio });
+      assert.equal(sampler('0'.repeat(32), undefined), isSampled);
+    }
+  });
 
   it('drops all resource attributes when one attribute is malformed', () => {
     const settings = settingsOf({ OTEL_RESOURCE_ATTRIBUTES: 'a=1,b=%zz' });

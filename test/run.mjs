@@ -117,8 +117,8 @@ function groupFiles(files) {
       groups.push(group);
     }
     group.weight += weight;
-    // A file that starts services takes twice as long as another.
-    group.time += weight === 1 ? 1 : 2;
+    // A file that starts services takes six times as long as another.
+    group.time += weight === 1 ? 1 : 6;
     group.files.push(file);
   }
   // Long groups begin first. Otherwise the run would end with one long group on one core.
@@ -139,7 +139,7 @@ function runnablePath(file) {
 /** @param {string} file */
 function weightOf(file) {
   if (!isQuick(file)) return MAX_WEIGHT;
-  return STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 2 : 1;
+  return STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 4 : 1;
 }
 
 /** @param {readonly string[]} files @param {boolean} isSecond @returns {number} the exit code */

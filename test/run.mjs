@@ -104,7 +104,7 @@ function isQuick(file) {
  * @returns {string[]} the written files
  */
 function groupFiles(files) {
-  /** @type {Map<string, { room: string, weight: number, time: number, files: string[] }>} the open group of a room */
+  /** @type {Map<string, { room: string, weight: number, files: string[] }>} the open group of each room */
   const open = new Map();
   const groups = [];
   for (const file of files) {
@@ -112,17 +112,15 @@ function groupFiles(files) {
     const weight = weightOf(file);
     let group = open.get(room);
     if (group === undefined || group.weight + weight > MAX_WEIGHT) {
-      group = { room, weight: 0, time: 0, files: [] };
+      group = { room, weight: 0, files: [] };
       open.set(room, group);
       groups.push(group);
     }
     group.weight += weight;
-    // A file that starts services takes six times as long as another.
-    group.time += weight === 1 ? 1 : 6;
     group.files.push(file);
   }
-  // Long groups begin first. Otherwise the run would end with one long group on one core.
-  groups.sort((a, b) => b.time - a.time);
+  // Heavy groups begin first. Otherwise the run would end with one heavy group on one core.
+  groups.sort((a, b) => b.weight - a.weight);
   return groups.map(({ room, files }, index) => {
     const path = join(folder, `${relative('.', room).replaceAll(/[\\/]/g, '-')}-${index + 1}.mjs`);
     const urls = files.map((file) => [file, pathToFileURL(runnablePath(file)).href]);
@@ -136,7 +134,7 @@ function runnablePath(file) {
   return isCompiled ? join(compiled, file.replace(/\.ts$/, '.js')) : resolve(file);
 }
 
-/** @param {string} file */
+/** A file that starts services takes six times as long as another. @param {string} file */
 function weightOf(file) {
   if (!isQuick(file)) return MAX_WEIGHT;
   return STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 4 : 1;

@@ -8,6 +8,7 @@ export function editDistance(from: string, to: string): number {
     const row = [i];
     for (let j = 1; j <= to.length; j++) {
       const isSame = from[i - 1] === to[j - 1];
+      // There is no letter before the first one.
       const isSwapped = from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
       row[j] = Math.min(
         (lastRow[j] as number) + 1,

@@ -57,7 +57,7 @@ function start(t: TestContext, fd: number, env: Record<string, string>, dir: str
   const script = 'LISTEN_PID=$$ exec "$0" "$1"';
   const settings = {
     HOST: '127.0.0.1',
-    WORKERS: '1',
+    WORKERS: '2',
     LOG_LEVEL: 'warn',
     CONTROLLERS_DIR: dir,
     DATA_DIR: join(dir, '..'),

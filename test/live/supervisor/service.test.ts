@@ -69,7 +69,7 @@ describe('a service', () => {
     const path = '/api/edited';
     await live(service, path, 0);
     const loads = (['kept-alive', 'one request a connection'] as const).map((mode) =>
-      startLoad(test, { port: service.port, connections: 2, mode, path, pause: 5 }),
+      startLoad(test, { port: service.port, connections: 2, mode, path, pause: 2 }),
     );
     write(service.dir, 'lib/shared.js', 'export const value = 1;\n');
     await live(service, path, 1);
@@ -137,7 +137,7 @@ describe('a service', () => {
       connections: 2,
       mode: 'kept-alive',
       path: '/api/steady',
-      pause: 5,
+      pause: 2,
     });
     const slow = ask(service.port, '/api/mischief/slow');
     const { pid } = json(await ask(service.port, '/api/mischief/timer'));

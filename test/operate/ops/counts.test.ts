@@ -20,6 +20,7 @@ import {
 } from '../../../src/operate/ops/request-counts.ts';
 import { createServiceWatch, type SupervisorStatus } from '../../../src/operate/ops/service-status.ts';
 import { createWorkerMetrics, type ReportedParts } from '../../../src/operate/ops/worker-metrics.ts';
+import { supervisorStatus } from '../../support/supervisor-status.ts';
 
 /** The number of requests by `page operation verb status`. */
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
@@ -239,26 +240,10 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
   } as WorkerReport;
 }
 
-function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> = {}): SupervisorStatus {
-  return {
-    generation: 1,
-    servingSince: new Date(0),
-    workers: pids.map((pid) => ({ pid, generation: 1, state: 'serving' })),
-    notLoadable: [],
-    groups: { loaded: 1, lost: [], wasComplete: true },
-    rejected: undefined,
-    generationsServed: 1,
-    generationsRejected: 0,
-    workersDied: 0,
-    workersReplaced: 0,
-    ...change,
-  };
-}
-
 describe('createServiceWatch', () => {
   test('keeps the counters of a worker that has exited, and counts its late last report', () => {
     let alive = [10, 11];
-    const watch = createServiceWatch(() => supervisor(alive));
+    const watch = createServiceWatch(() => supervisorStatus(alive));
     const asked = () => flat(watch.status().totals.requests)['test index GET 200'];
     watch.addReport(10, report());
     watch.addReport(11, report());
@@ -286,7 +271,7 @@ describe('createServiceWatch', () => {
 
   test('gives a worker the lowest free slot, so a thousand generations need two slots', () => {
     let alive: number[] = [];
-    const watch = createServiceWatch(() => supervisor(alive));
+    const watch = createServiceWatch(() => supervisorStatus(alive));
     for (let generation = 0; generation < 1000; generation++) {
       alive = [generation, generation + 1];
       watch.addReport(generation + 1, report());
@@ -297,7 +282,7 @@ describe('createServiceWatch', () => {
   test('keeps the longest delay for a minute, and returns the age of the last report', () => {
     let now = 0;
     const watch = createServiceWatch(
-      () => supervisor([10]),
+      () => supervisorStatus([10]),
       () => now,
     );
     watch.addReport(10, report({ longestDelay: 0.7 }));
@@ -312,7 +297,7 @@ describe('createServiceWatch', () => {
   });
 
   test('ignores a report that is undefined', () => {
-    const watch = createServiceWatch(() => supervisor([10]));
+    const watch = createServiceWatch(() => supervisorStatus([10]));
     watch.addReport(10, undefined);
     assert.equal(watch.status().latestReport, undefined);
   });
@@ -320,7 +305,7 @@ describe('createServiceWatch', () => {
 
 describe('readinessOf', () => {
   const state = (...states: WorkerStatus['state'][]) =>
-    supervisor([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
+    supervisorStatus([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
   const service: GroupLoad = { group: SERVICE, file: 'service.js', ok: false };
   const storeState = { awayReason: 'it is gone', needsOperator: false, hasTable: true, age: 1, machines: 2 };
   const tableState = { tableBytes: 1, tableLimit: 2, secondsAhead: 0, fullReads: 1, missedBells: 0 };
@@ -371,7 +356,7 @@ describe('readinessOf', () => {
     let now = 0;
     let isPunctual = true;
     const watch = createServiceWatch(
-      () => supervisor([10, 11]),
+      () => supervisorStatus([10, 11]),
       () => now,
       { isPunctual: () => isPunctual },
     );
@@ -405,7 +390,7 @@ describe('readinessOf', () => {
     const failure = { group: 'Test', file: 'TestController.js', error: 'Unexpected token', at: 'TestController.js:3' };
     const rejected = { generation: 4, at: new Date(0), failures: [{ ...failure, ok: false }] };
     const watch = createServiceWatch(() =>
-      supervisor([10], { rejected, notLoadable: [{ group: 'New', file: 'NewController.js', ok: false }] }),
+      supervisorStatus([10], { rejected, notLoadable: [{ group: 'New', file: 'NewController.js', ok: false }] }),
     );
     const body = describeReadiness(watch.status(), new Date(5000)) as Record<string, unknown>;
     assert.deepEqual(body.rejected, { generation: 4, at: '1970-01-01T00:00:00.000Z', error: null, groups: [failure] });

@@ -11,6 +11,7 @@ import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report
 import { createRequestCounts } from '../../../src/operate/ops/request-counts.ts';
 import type { ServiceStatus } from '../../../src/operate/ops/service-status.ts';
 import { parseMetrics, total } from '../../support/prometheus-text.ts';
+import { supervisorStatus } from '../../support/supervisor-status.ts';
 
 const ABOUT: SupervisorFacts = {
   version: '1.2.3',
@@ -171,22 +172,13 @@ describe('METRICS of a part that a service may lack', () => {
     ageSeconds: 11,
     isTooOld: false,
   };
-  const supervisor = {
-    generation: 1,
+  const supervisor = supervisorStatus([], {
     servingSince: undefined,
-    workers: [],
-    notLoadable: [],
-    groups: { loaded: 1, lost: [], wasComplete: true },
-    rejected: undefined,
-    generationsServed: 1,
-    generationsRejected: 0,
-    workersDied: 0,
-    workersReplaced: 0,
     tasks: [task, { ...task, facts: { ...task.facts, name: 'idle' }, run: undefined }],
     channels: { published: 12, keptBytes: 13 },
     certificate: { names: [], issuer: '', notAfter: 14_000, reloads: 15, failures: 16, lastFailure: undefined },
     store,
-  };
+  });
   const report = {
     inFlight: 0,
     rateLimitCallers: 0,

@@ -64,8 +64,9 @@ for (const path of paths.filter((path) => !existsSync(path))) {
 const files = paths.length === 0 ? allTests() : paths.flatMap(filesOf);
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-run-')));
 const compiled = join(folder, 'compiled');
-const hasTypeScript = files.some((file) => file.endsWith('.ts'));
-const isCompiled = hasTypeScript && process.env.NODE_V8_COVERAGE === undefined;
+const hasJudge = files.some(isJudge);
+const hasTypeScript = hasJudge || files.some((file) => file.endsWith('.ts'));
+const isCompiled = hasTypeScript && !hasJudge && process.env.NODE_V8_COVERAGE === undefined;
 if (hasTypeScript && !isCompiled && !process.features.typescript) flags.unshift('--import', 'tsx');
 const env = { ...process.env, TMPDIR: join(folder, 'tmp') };
 try {
@@ -95,6 +96,11 @@ function filesOf(path) {
 /** @param {string} file */
 function isQuick(file) {
   return !file.includes('.slow.');
+}
+
+/** A judge imports the TypeScript of an example. @param {string} file */
+function isJudge(file) {
+  return file.startsWith('judges/');
 }
 
 /**
@@ -136,7 +142,7 @@ function runnablePath(file) {
 
 /** A file that starts services takes six times as long as another. @param {string} file */
 function weightOf(file) {
-  if (!isQuick(file)) return MAX_WEIGHT;
+  if (!isQuick(file) || isJudge(file)) return MAX_WEIGHT;
   return STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 4 : 1;
 }
 

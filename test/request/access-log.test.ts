@@ -78,6 +78,9 @@ describe('the access log of a service', () => {
   before(async () => {
     const controllers = {
       'TestController.mjs': `export default class { index() { return { ok: true } } big() { return 'x'.repeat(30_000_000) } }`,
+      'HoldController.mjs': `export default class {
+        created(data, { signal }) { globalThis.hasBegunToHold = true; return new Promise((_, fail) => signal.addEventListener('abort', () => fail(new Error('left')))) }
+      }`,
       'SdkController.mjs': 'export default class { index() { return { sdk: true } } }',
     };
     const row = { application: { id: 'known', name: 'n' }, handler: 'Sdk', methods: undefined };
@@ -136,6 +139,15 @@ describe('the access log of a service', () => {
       client.destroy();
     });
   }
+
+  test('a client that leaves while its operation runs is logged as 499, although it has sent a whole body', async () => {
+    const client = connect(service.port, '127.0.0.1');
+    const head = 'POST /api/hold HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Request-Id: whole';
+    client.write(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`);
+    while (!('hasBegunToHold' in globalThis)) await new Promise((turn) => setImmediate(turn));
+    client.destroy();
+    assert.equal((await lineOfRequest('whole')).status, 499);
+  });
 
   const rows: [
     name: string,

@@ -61,6 +61,7 @@ describe('the data of an operation', () => {
     ['a replacement character that the client sent', utf8('{"a":"\ufffd"}'), {}, { a: '\ufffd' }],
     ['plain text', 'hello', { 'content-type': 'text/plain; charset=UTF-8' }, 'hello'],
     ['gzip', gzipSync('{"a":1}'), { ...J, 'content-encoding': 'gzip' }, { a: 1 }],
+    ['gzip of no byte', gzipSync(''), { ...J, 'content-encoding': 'gzip' }, {}],
     ['deflate', deflateSync('{"a":1}'), { ...J, 'content-encoding': 'deflate' }, { a: 1 }],
     ['deflate without its header', deflateRawSync('{"a":1}'), { ...J, 'content-encoding': 'deflate' }, { a: 1 }],
     ['br', brotliCompressSync('{"a":1}'), { ...J, 'content-encoding': 'BR' }, { a: 1 }],

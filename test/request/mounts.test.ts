@@ -297,6 +297,7 @@ test('params.toRequest gives any operation the same request', async (t) => {
   assert.equal((headers as Record<string, string>)['content-type'], 'application/json');
 });
 
+const PROXIED = { TRUSTED_PROXIES: '127.0.0.1' };
 const DOMAINS = { DOMAINS: 'shop.test', PORT: '8443' };
 
 describe('the origin of the URL', () => {
@@ -304,6 +305,8 @@ describe('the origin of the URL', () => {
     ['PUBLIC_ORIGIN', { PUBLIC_ORIGIN: 'https://shop.test' }, 'evil.test', 'https://shop.test/api/a'],
     ['one of PUBLIC_ORIGIN', { PUBLIC_ORIGIN: 'https://shop.test,https://b.test' }, 'b.test', 'https://b.test/api/a'],
     ['Host', {}, 'evil.test:80', 'http://evil.test/api/a'],
+    ['https behind a proxy', PROXIED, 'a.test\nX-Forwarded-Proto: https', 'https://a.test/api/a'],
+    ['http behind a proxy', PROXIED, 'a.test\nX-Forwarded-Proto: http', 'http://a.test/api/a'],
     ['one of DOMAINS', DOMAINS, 'shop.test', 'https://shop.test/api/a'],
     ['one of DOMAINS with PORT', DOMAINS, 'Shop.test:8443', 'https://shop.test:8443/api/a'],
     ['one of DOMAINS without another port', DOMAINS, 'shop.test:99', 'https://shop.test/api/a'],
@@ -315,6 +318,17 @@ describe('the origin of the URL', () => {
       const { status, json } = await ask(running, `GET /api/a\nHost: ${host}`);
       assert.deepEqual([status, json.url], [expected === undefined ? 421 : 200, expected]);
     });
+});
+
+test('a request without a Host has the URL of localhost, and a target without a path that of the root', async (t) => {
+  const running = await startService({ controllers: { 'service.mjs': service(`fallback: mount(${ECHO})`) } });
+  t.after(() => running.close());
+  for (const [head, url] of [
+    ['GET /a HTTP/1.0', 'http://localhost/a'],
+    ['GET http://b.test HTTP/1.1\r\nHost: b.test\r\nConnection: close', 'http://b.test/'],
+    ['GET http://b.test/?a=1 HTTP/1.1\r\nHost: b.test\r\nConnection: close', 'http://b.test/?a=1'],
+  ] as const)
+    assert.match(await running.raw(`${head}\r\n\r\n`), new RegExp(`"url":"${url.replace('?', '\\?')}"`));
 });
 
 test('a Host that no URL can have is 400', async (t) => {

@@ -37,6 +37,7 @@ const ODD = `(request, response, next) => {
       Object.setPrototypeOf(request, Object.create(Object.getPrototypeOf(Object.getPrototypeOf(request))));
       Object.setPrototypeOf(response, Object.create(Object.getPrototypeOf(response)));
       response.end('x'); return;
+    case 'bytes': response.write(Buffer.from('abc')); response.end(new Uint8Array(4)); return;
     case 'empty': response.writeHead(204).end(); return;
     case 'slow': response.write('a'); setTimeout(() => response.end('b'), 600); return;
     case 'connection': response.setHeader('Connection', 'close'); response.end('x'); return;
@@ -213,6 +214,7 @@ describe('a mount of a Node handler', () => {
       ['method', 200, 1],
       ['prototypes', 200, 1],
       ['empty', 204, 0],
+      ['bytes', 200, 7],
       ['slow', 200, 2],
       ['connection', 200, 1],
     ] as const) {

@@ -475,7 +475,7 @@ export default defineService({ public: { headers: (path) => {
     const entry = { file: 'assets/app-1a2b.js', css: ['assets/app-1a2b.css'], isEntry: true };
     const cacheControl = async (path: string) => (await get(path)).headers.get('cache-control');
     assert.equal(await cacheControl('/assets/app-1a2b.js'), 'no-cache');
-    put('.vite/manifest.json', JSON.stringify({ 'index.html': entry }));
+    put('.vite/manifest.json', JSON.stringify({ none: null, 'index.html': entry }));
     const immutable = 'public, max-age=31536000, immutable';
     const rows = [
       ['/assets/app-1a2b.js', immutable],

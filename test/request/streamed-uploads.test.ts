@@ -192,8 +192,8 @@ describe('a streamed upload', () => {
     const [slow, fast] = [await upload(t, service), await upload(t, service)];
     const unread = await upload(t, service, '', 'PUT');
     const send = async () => {
-      slow.write('x'.repeat(1000));
-      fast.write('x'.repeat(1100));
+      slow.write('x'.repeat(1023));
+      fast.write('x'.repeat(1024));
       const { reads } = service.seen;
       while (service.seen.reads < reads + 2) await turn();
     };

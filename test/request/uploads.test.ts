@@ -476,7 +476,7 @@ describe('body budget', () => {
     for (let i = 0; i < 20; i++) budget.whenMayInflate((done) => void dones.push(done));
     assert.equal(dones.length, 8);
     const { made } = make();
-    budget.hold(made, 100 * KB);
+    budget.hold(made, 64 * KB);
     for (let i = 0; i < 8; i++) dones[i]?.();
     assert.equal(dones.length, 9);
     budget.release(made);

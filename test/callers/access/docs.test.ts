@@ -81,6 +81,7 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
         static operations = { index: { access: 'user' }, pay: { limit: '1/h' } };
         index() {}
         created(data: { n: number }) { throw new HttpError(409, 'TAKEN', 'It is taken', { cause: new Error('a twin') }); }
+        patch() { throw new Error('the disk is full'); }
         async deleted() { throw new HttpError(404, 'NO_THING', 'There is none'); }
         pay() {}
       }`,
@@ -109,7 +110,12 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
     ['operation', 404, '/api/thing', { method: 'DELETE' }],
   ];
   const start = (settings: Record<string, string>, files = controllers) =>
-    startService({ controllers: files, settings, parts: { credentials: { identify } } });
+    startService({
+      controllers: files,
+      settings,
+      parts: { credentials: { identify } },
+      expectedErrors: ['request-failed'],
+    });
   const endOf = async (service: Service, path: string, init?: RequestInit) => {
     const answer = await fetch(`${service.url}${path}`, init);
     const text = await answer.text();
@@ -127,6 +133,12 @@ describe('in development, a refusal has the step of docs/CONTROLLERS.md at which
       const expected = error === undefined ? { step } : { step, error };
       assert.deepEqual(await endOf(service, path, init), { status, detail: expected });
     });
+
+  test('a 500 has the stack of its cause, too', async () => {
+    const { status, detail } = await endOf(service, '/api/thing', { method: 'PATCH' });
+    assert.deepEqual([status, detail.step, detail.error], [500, 'operation', 'the disk is full']);
+    assert.match(detail.stack, /ThingController/);
+  });
 
   test('also without keyHeader, and for the rate of the address', async (t) => {
     const files = { ...controllers, 'service.mjs': controllers['service.mjs'].replace(/keyHeader: .*/, '') };

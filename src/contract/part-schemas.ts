@@ -116,13 +116,13 @@ export function applySchemas(
     status: first.status === 200 ? (settings.status ?? 200) : first.status,
     schema: resultSchema ?? first.schema,
   };
-  const data =
-    body !== undefined ? write(body, 'body') : query && asData === 'always' ? write(query, 'query') : undefined;
+  const bodySchema = body && write(body, 'body');
+  const querySchema = query && write(query, 'query');
   const applied = {
     ...contract,
     summary: settings.summary ?? contract.summary,
-    data: data ?? contract.data,
-    query: query === undefined ? contract.query : write(query, 'query'),
+    data: bodySchema ?? (asData === 'always' ? querySchema : undefined) ?? contract.data,
+    query: querySchema ?? contract.query,
     path: path === undefined ? contract.path : write(path, 'path'),
     uncheckedReason: needsNoDataType(name, settings) ? undefined : contract.uncheckedReason,
     results: [firstResult, ...others],

@@ -146,7 +146,7 @@ const broken = { '~standard': { version: 1, vendor: 'x', validate: (value: unkno
 export default class XController {
   static operations = {
     'PUT {id}': { path: { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }), jsonSchema: { input: () => ({ type: 'object', properties: { id: { type: 'integer' } } }) } } } },
-    'GET some': { query: zod(['unknown']) },
+    'GET some': { query: schema },
     library: { body: schema, result: schema },
     broken: { body: broken },
     dated: { body: zod(['unknown']) },

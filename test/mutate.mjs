@@ -84,6 +84,9 @@ const KINDS = {
       : undefined,
 };
 
+/** @type {number | undefined} the group of processes of the tests that run */
+let runningTests;
+
 const { values } = parseArgs({
   options: { seed: { type: 'string' }, count: { type: 'string' }, room: { type: 'string' } },
 });
@@ -108,10 +111,13 @@ async function main(seed, count, room) {
     rmSync(work, { recursive: true, force: true, maxRetries: 5 });
     console.log(`${noticed} of ${tried} noticed (${Math.round((100 * noticed) / Math.max(1, tried))} %)`);
   };
-  process.on('SIGINT', () => {
-    end();
-    process.exit(130);
-  });
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.on(signal, () => {
+      // Tests that still run would write to the folder.
+      if (runningTests !== undefined) process.kill(-runningTests, 'SIGKILL');
+      end();
+      process.exit(130);
+    });
   try {
     const checkout = copyCheckout(work);
     while (tried < count) {
@@ -239,6 +245,7 @@ async function runTests(cwd, tests, tmp) {
     // A group of its own, which ends as a whole at the first failure.
     detached: true,
   });
+  runningTests = child.pid;
   let output = '';
   /** @type {Failure | undefined} */
   let failure;
@@ -251,6 +258,7 @@ async function runTests(cwd, tests, tmp) {
     if (failure !== undefined && child.pid !== undefined && child.exitCode === null) process.kill(-child.pid);
   });
   const code = await new Promise((resolve) => child.once('close', resolve));
+  runningTests = undefined;
   return failure ?? (code === 0 ? undefined : { name: `exit ${code}`, file: undefined });
 }
 

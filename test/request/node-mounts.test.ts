@@ -347,6 +347,18 @@ test('bodyTimeout ends an upload whose handler answers before it reads', async (
   assert.equal(running.app.inFlight(), 0);
 });
 
+test('an answer of a draining service ends its connection, but not before that of a pipelined request', async (t) => {
+  const handler = '(request, response) => void setImmediate(() => response.end(request.url))';
+  const running = await startService({ controllers: { 'OldController.mjs': mounted(handler) } });
+  t.after(() => running.close());
+  const [one, two] = ['1', '2'].map((path) => `GET /api/old/${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await running.raw(`${one}`, 1);
+  running.app.setDraining();
+  const [first = '', second = ''] = (await running.raw(`${one}${two}`, 2)).split(/(?=HTTP\/1\.1 200)/);
+  assert.match(first, /^Connection: keep-alive.*\/api\/old\/1/ims);
+  assert.match(second, /^Connection: close.*\/api\/old\/2/ims);
+});
+
 test('of two files of one name the first extension serves, and a folder of the name does not', async (t) => {
   const running = await startService({
     controllers: {

@@ -182,6 +182,7 @@ describe('the access log of a service', () => {
       { page: 'test', status: 500 },
       { event: 'request-refused', level: 'info', page: 'test', stack: undefined },
     ],
+    ['HEAD', '/api/test', 'HEAD', '', { status: 200, bytes: 0 }, undefined],
     [
       'a handler that does not exist',
       '/api/test',

@@ -27,7 +27,7 @@ export function readRange(
   if (first !== '' && last !== '' && Number(last) < Number(first)) return undefined;
   const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
   const end = first === '' || last === '' ? size : Math.min(size, Number(last) + 1);
-  if (start >= size || start >= end)
+  if (start >= end)
     throw refusal('RANGE_NOT_SATISFIABLE', undefined, { headers: { 'Content-Range': `bytes */${size}` } });
   return { start, end };
 }

@@ -1,12 +1,16 @@
-// Measures what the tests notice: changes one place of src after the other, in a copy of the checkout, and runs the tests
-// that reach the place. A seed always picks the same places of the same sources.
+// Measures what the tests notice: turns one mutation of src on after the other, and runs the quick tests that reach the
+// place. A seed always picks the same places of the same sources.
 //
 //   npm run mutate -- --seed S [--count N] [--room R]
-import { spawn, spawnSync } from 'node:child_process';
+//
+// All mutations are compiled into one copy of the checkout (mutants.mjs). First, each file of tests runs once without a
+// mutation, which shows the places that it reaches. A process that a test starts with an environment of its own reaches
+// nothing, so what only such processes run counts as not noticed.
+import { spawn } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
-  mkdirSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -14,78 +18,29 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import ts from 'typescript-5';
 import { testsOf } from './importers.mjs';
+import { addMutations } from './mutants.mjs';
 
 /**
- * @typedef {object} Mutation
- * @property {string} file
- * @property {string} kind
- * @property {number} start
- * @property {number} end
- * @property {string} text the code in place of the old code
+ * @typedef {import('./mutants.mjs').Mutation} Mutation
  *
- * @typedef {{ name: string, file: string | undefined }} Failure a test that failed, and its file
+ * @typedef {object} Sound a file of tests, run without a mutation
+ * @property {number} ms
+ * @property {Set<string>} failures the tests that fail only because the copy is larger than what ships
+ * @property {Set<number>} reached the mutations that the file reaches
+ *
+ * @typedef {{ code: number | null, failures: Set<string>, ms: number }} Run
  */
 
 const root = join(import.meta.dirname, '..');
-const TSC = join(root, 'node_modules/typescript/bin/tsc');
-const BOUNDARIES = new Map([
-  ['<', '<='],
-  ['<=', '<'],
-  ['>', '>='],
-  ['>=', '>'],
-]);
-const LOGIC = new Map([
-  ['&&', '||'],
-  ['||', '&&'],
-  ['===', '!=='],
-  ['!==', '==='],
-]);
-
-/** Each kind of mutation returns the text that replaces a node, or undefined where it does not fit. */
-const KINDS = {
-  /** @type {(node: ts.Node) => [ts.Node, string] | undefined} */
-  'negated condition': (node) => {
-    if (ts.isIfStatement(node) || ts.isConditionalExpression(node)) {
-      const condition = ts.isIfStatement(node) ? node.expression : node.condition;
-      return [condition, `!(${condition.getText()})`];
-    }
-    return replaceOperator(node, LOGIC);
-  },
-  'boundary': (/** @type {ts.Node} */ node) => replaceOperator(node, BOUNDARIES),
-  /** @type {(node: ts.Node) => [ts.Node, string] | undefined} */
-  'removed statement': (node) =>
-    ts.isExpressionStatement(node) || ts.isThrowStatement(node) || ts.isContinueStatement(node) || isBareReturn(node)
-      ? [node, ';']
-      : undefined,
-  /** @type {(node: ts.Node) => [ts.Node, string] | undefined} */
-  'changed constant': (node) => {
-    if (ts.isNumericLiteral(node)) return [node, `(${node.getText()} + 1)`];
-    if (node.kind === ts.SyntaxKind.TrueKeyword) return [node, 'false'];
-    return node.kind === ts.SyntaxKind.FalseKeyword ? [node, 'true'] : undefined;
-  },
-  /** @type {(node: ts.Node) => [ts.Node, string] | undefined} */
-  'swapped branch': (node) => {
-    if (ts.isConditionalExpression(node)) return [node.whenTrue, node.whenFalse.getText()];
-    return ts.isIfStatement(node) && node.elseStatement !== undefined
-      ? [node.thenStatement, node.elseStatement.getText()]
-      : undefined;
-  },
-  /** @type {(node: ts.Node) => [ts.Node, string] | undefined} */
-  'emptied string': (node) =>
-    (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)) &&
-    node.getText().length > 2 &&
-    !(ts.isPropertyAssignment(node.parent) && node.parent.name === node)
-      ? [node, "''"]
-      : undefined,
-};
-
-/** @type {number | undefined} the group of processes of the tests that run */
-let runningTests;
+const SWITCH = join(root, 'test/mutation-switch.mjs');
+/** Tests that read the sources as texts, and the tests of the tests. */
+const READS_SOURCES = /^test\/(?:[\w-]+\.test\.ts|support\/)/;
+/** Milliseconds of a run of tests, in addition to four times what it takes without a mutation. */
+const PATIENCE = 20_000;
 
 const { values } = parseArgs({
   options: { seed: { type: 'string' }, count: { type: 'string' }, room: { type: 'string' } },
@@ -94,176 +49,205 @@ if (values.seed === undefined) {
   console.error('Usage: npm run mutate -- --seed S [--count N] [--room R]');
   process.exit(1);
 }
-await main(values.seed, Number(values.count ?? 20), values.room);
+const { seed, room } = values;
+const count = Number(values.count ?? 20);
 
-/** @param {string} seed @param {number} count @param {string | undefined} room */
-async function main(seed, count, room) {
-  const places = findPlaces(room);
-  const random = createRandom(seed);
-  const work = mkdtempSync(join(tmpdir(), 'gatefold-mutate-'));
-  // Databases and deployments of the tests run as other users. Without access, their tests fail for any mutation.
-  chmodSync(work, 0o755);
-  let tried = 0;
-  let noticed = 0;
-  /** The files of tests that pass without a mutation. */
-  const sound = new Set();
-  const end = () => {
-    rmSync(work, { recursive: true, force: true, maxRetries: 5 });
-    console.log(`${noticed} of ${tried} noticed (${Math.round((100 * noticed) / Math.max(1, tried))} %)`);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'])
-    process.on(signal, () => {
-      // Tests that still run would write to the folder.
-      if (runningTests !== undefined) process.kill(-runningTests, 'SIGKILL');
-      end();
-      process.exit(130);
-    });
-  try {
-    const checkout = copyCheckout(work);
-    while (tried < count) {
-      const kinds = [...places.keys()];
-      const mutations = places.get(kinds[Math.floor(random() * kinds.length)] ?? '') ?? [];
-      const [mutation] = mutations.splice(Math.floor(random() * mutations.length), 1);
-      if (mutation === undefined) continue;
-      const original = readFileSync(join(root, mutation.file), 'utf8');
-      const mutated = original.slice(0, mutation.start) + mutation.text + original.slice(mutation.end);
-      const begun = performance.now();
-      const build = (/** @type {string} */ text) => {
-        writeFileSync(join(checkout, mutation.file), text);
-        return runQuietly(checkout, 'build.mjs');
-      };
-      const passes = async (/** @type {string} */ test) => {
-        if (sound.has(test)) return true;
-        build(original);
-        const passed = (await runTests(checkout, [test], join(work, 'tmp'))) === undefined;
-        if (passed) sound.add(test);
-        else console.log(`${test} fails without a mutation, too`);
-        build(mutated);
-        return passed;
-      };
-      // A mutation that the types refuse measures no test, so another one takes its place.
-      if (build(mutated) && runQuietly(checkout, TSC, '-p', 'tsconfig.json')) {
-        const failure = await findFailure(checkout, mutation.file, join(work, 'tmp'), passes);
-        tried++;
-        if (failure !== undefined) noticed++;
-        const seconds = Math.round((performance.now() - begun) / 1000);
-        console.log(`${describe(mutation, original)}\n    ${failure ?? 'NOT NOTICED'} (${seconds} s)`);
-      }
-      writeFileSync(join(checkout, mutation.file), original);
+const work = mkdtempSync(join(tmpdir(), 'gatefold-mutate-'));
+// Databases and deployments of the tests run as other users. Without access, their tests fail for any mutation.
+chmodSync(work, 0o755);
+/** @type {Set<() => void>} ends the tests that run */
+const ends = new Set();
+let tried = 0;
+let noticed = 0;
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+process.on('exit', () => {
+  // Tests that still run would write to the folder.
+  for (const end of ends) end();
+  rmSync(work, { recursive: true, force: true, maxRetries: 5 });
+  console.log(`${noticed} of ${tried} noticed (${Math.round((100 * noticed) / Math.max(1, tried))} %)`);
+});
+
+const checkout = copyCheckout('mutants');
+const mutations = readdirSync(join(checkout, 'src'), { recursive: true, encoding: 'utf8' })
+  .map((name) => `src/${name.replaceAll('\\', '/')}`)
+  .filter((name) => name.endsWith('.ts'))
+  .sort()
+  .reduce((/** @type {Mutation[]} */ all, file) => {
+    const { code, mutations } = addMutations(file, readFileSync(join(checkout, file), 'utf8'), all.length);
+    writeFileSync(join(checkout, file), code);
+    all.push(...mutations);
+    return all;
+  }, []);
+await run(checkout, ['build.mjs']);
+const { compile } = await import(join(checkout, 'test/compile.mjs'));
+await compile(join(checkout, 'compiled'));
+const plain = copyCheckout('plain');
+const sound = await runAllTests();
+const places = choosePlaces();
+await inParallel(availableParallelism(), async () => {
+  while (tried < count) {
+    tried++;
+    const place = await nextPlace();
+    if (place === undefined) return void tried--;
+    const begun = performance.now();
+    const failure = await findFailure(place);
+    if (failure !== undefined) noticed++;
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    console.log(`${describe(place)}\n    ${failure ?? 'NOT NOTICED'} (${seconds} s)`);
+  }
+});
+
+/** @param {string} name @returns {string} the copy, whose node_modules is that of the checkout */
+function copyCheckout(name) {
+  const copy = join(work, name);
+  const isLeftOut = (/** @type {string} */ path) => /[\\/](?:\.git|node_modules|dist|coverage)$/.test(path);
+  cpSync(root, copy, { recursive: true, filter: (path) => !isLeftOut(path) });
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+/** Runs each quick file of tests once. @returns {Promise<ReadonlyMap<string, Sound>>} */
+async function runAllTests() {
+  const files = readdirSync(join(checkout, 'test'), { recursive: true, encoding: 'utf8' })
+    .map((name) => `test/${name.replaceAll('\\', '/')}`)
+    .filter((name) => name.endsWith('.test.ts') && !READS_SOURCES.test(name));
+  /** @type {Map<string, Sound>} */
+  const sound = new Map();
+  const queue = files.values();
+  await inParallel(availableParallelism() + 1, async () => {
+    for (const file of queue) {
+      const list = join(work, `reached-${sound.size}-${file.replaceAll('/', '-')}`);
+      const { code, failures, ms } = await runTests(file, { REACHED_FILE: list }, 10 * PATIENCE);
+      const ids = existsSync(list) ? readFileSync(list, 'utf8').trim().split('\n').map(Number) : [];
+      if (code === 0 || failures.size > 0) sound.set(file, { ms, failures, reached: new Set(ids) });
+      if (failures.size > 0) console.log(`${file}: ${[...failures][0]} fails without a mutation, too`);
     }
-  } finally {
-    end();
-  }
+  });
+  return sound;
 }
 
-/** Finds all mutations of each kind. @param {string | undefined} room */
-function findPlaces(room) {
+/** Returns the places in the order of the seed: a kind of mutation, and then a place. */
+function* choosePlaces() {
+  const random = createRandom(/** @type {string} */ (seed));
+  const pick = (/** @type {number} */ length) => Math.floor(random() * length);
   /** @type {Map<string, Mutation[]>} */
-  const places = new Map(Object.keys(KINDS).map((kind) => [kind, []]));
-  const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
-  for (const name of names.filter((name) => name.endsWith('.ts')).sort()) {
-    const file = `src/${name.replaceAll('\\', '/')}`;
+  const byKind = new Map();
+  for (const mutation of mutations) {
+    const { file, kind } = mutation;
     if (room !== undefined && !file.startsWith(`src/${room}/`) && file !== `src/${room}.ts`) continue;
-    const source = ts.createSourceFile(file, readFileSync(join(root, file), 'utf8'), ts.ScriptTarget.ES2023, true);
-    const visit = (/** @type {ts.Node} */ node) => {
-      if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return;
-      for (const [kind, mutate] of Object.entries(KINDS)) {
-        const [target, text = ''] = mutate(node) ?? [];
-        if (target !== undefined)
-          places.get(kind)?.push({ file, kind, start: target.getStart(), end: target.end, text });
-      }
-      ts.forEachChild(node, visit);
-    };
-    visit(source);
+    const list = byKind.get(kind);
+    if (list === undefined) byKind.set(kind, [mutation]);
+    else list.push(mutation);
   }
-  return places;
-}
-
-/** @param {ts.Node} node @param {ReadonlyMap<string, string>} others @returns {[ts.Node, string] | undefined} */
-function replaceOperator(node, others) {
-  if (!ts.isBinaryExpression(node)) return undefined;
-  const other = others.get(node.operatorToken.getText());
-  return other === undefined ? undefined : [node.operatorToken, other];
-}
-
-/** @param {ts.Node} node */
-function isBareReturn(node) {
-  return ts.isReturnStatement(node) && node.expression === undefined;
-}
-
-/** @param {string} work @returns {string} the copy, whose node_modules is that of the checkout */
-function copyCheckout(work) {
-  const checkout = join(work, 'checkout');
-  const { stdout } = spawnSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8' });
-  for (const file of stdout.split('\0').filter((file) => file !== '' && !file.startsWith('node_modules'))) {
-    mkdirSync(join(checkout, dirname(file)), { recursive: true });
-    cpSync(join(root, file), join(checkout, file));
+  while (byKind.size > 0) {
+    const [kind = '', list = []] = [...byKind][pick(byKind.size)] ?? [];
+    yield* list.splice(pick(list.length), 1);
+    if (list.length === 0) byKind.delete(kind);
   }
-  symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'));
-  return checkout;
 }
 
-/** @param {string} cwd @param {string[]} words */
-function runQuietly(cwd, ...words) {
-  return spawnSync(process.execPath, words, { cwd, stdio: 'ignore' }).status === 0;
+/** Returns the next place. A mutation that the types refuse measures no test, so another one takes its place. */
+async function nextPlace() {
+  for (;;) {
+    const { value, done } = places.next();
+    if (done === true) return undefined;
+    if (await passesTypes(value)) return value;
+  }
+}
+
+/** @type {Promise<unknown>} the check of types that began last; all use one folder */
+let lastCheck = Promise.resolve();
+
+/** @param {Mutation} mutation @returns {Promise<boolean>} */
+async function passesTypes({ file, start, end, text }) {
+  const check = async () => {
+    const original = readFileSync(join(root, file), 'utf8');
+    writeFileSync(join(plain, file), original.slice(0, start) + text + original.slice(end));
+    const { code } = await run(plain, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json']);
+    writeFileSync(join(plain, file), original);
+    return code === 0;
+  };
+  const result = lastCheck.then(check);
+  lastCheck = result;
+  return result;
 }
 
 /**
- * Returns the name of the first test that fails, the nearest first: those of the file's folder or that import the file,
- * those of its room, and all that reach it. The test must fail a second time, because on a busy machine a test may fail
- * by chance, and must pass without the mutation.
+ * Returns the first test that notices the mutation: the nearest tests first, and then the fastest. The test must fail a
+ * second time, because on a busy machine a test may fail by chance.
  *
- * @param {string} cwd @param {string} file @param {string} tmp
- * @param {(test: string) => Promise<boolean>} passes says whether a file of tests passes without the mutation
+ * @param {Mutation} mutation
  */
-async function findFailure(cwd, file, tmp, passes) {
-  const { room, direct, far } = testsOf(cwd, file);
+async function findFailure({ id, file }) {
+  const { room, direct } = testsOf(root, file);
   const folder = dirname(file).replace('src/', 'test/');
-  const near = room.filter((test) => dirname(test) === folder);
-  for (let tests of [[...direct, ...near], room.filter((test) => !near.includes(test)), far]) {
-    while (tests.length > 0) {
-      const failure = await runTests(cwd, tests, tmp);
-      if (failure === undefined) break;
-      const { file: failed, name } = failure;
-      if (failed === undefined) return name;
-      if ((await runTests(cwd, [failed], tmp)) !== undefined && (await passes(failed))) return `${failed}: ${name}`;
-      tests = tests.filter((one) => one !== failed);
-    }
+  const distance = (/** @type {string} */ test) =>
+    direct.includes(test) ? 0 : dirname(test) === folder ? 1 : room.includes(test) ? 2 : 3;
+  const tests = [...sound]
+    .filter(([, { reached }]) => reached.has(id))
+    .sort(([one, { ms }], [other, { ms: otherMs }]) => distance(one) - distance(other) || ms - otherMs);
+  for (const [test, { ms, failures }] of tests) {
+    const newFailure = async () => {
+      const result = await runTests(test, { MUTATION: String(id) }, 4 * ms + PATIENCE);
+      const found = [...result.failures].find((name) => !failures.has(name));
+      return found ?? (result.code === 0 || result.failures.size > 0 ? undefined : `exit ${result.code}`);
+    };
+    const failure = await newFailure();
+    if (failure !== undefined && (await newFailure()) !== undefined) return `${test}: ${failure}`;
   }
   return undefined;
 }
 
-/** @param {string} cwd @param {string[]} tests @param {string} tmp @returns {Promise<Failure | undefined>} */
-async function runTests(cwd, tests, tmp) {
-  rmSync(tmp, { recursive: true, force: true, maxRetries: 5 });
-  mkdirSync(tmp, { mode: 0o1777 });
-  const words = ['test/run.mjs', '--test-reporter=tap', '--test-concurrency=2', ...tests];
-  const child = spawn(process.execPath, words, {
-    cwd,
-    env: { ...process.env, TMPDIR: tmp },
-    stdio: ['ignore', 'pipe', 'ignore'],
-    // A group of its own, which ends as a whole at the first failure.
-    detached: true,
-  });
-  runningTests = child.pid;
-  let output = '';
-  /** @type {Failure | undefined} */
-  let failure;
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    output += text;
-    const found = /^ *not ok \d+ - (?!.*# (?:SKIP|TODO))(.*)/m.exec(output);
-    // run.mjs makes a suite of each file.
-    const file = [...output.slice(0, found?.index).matchAll(/^# Subtest: (test\/\S+)$/gm)].at(-1)?.[1];
-    if (found !== null) failure ??= { name: found[1] ?? '', file };
-    if (failure !== undefined && child.pid !== undefined && child.exitCode === null) process.kill(-child.pid);
-  });
-  const code = await new Promise((resolve) => child.once('close', resolve));
-  runningTests = undefined;
-  return failure ?? (code === 0 ? undefined : { name: `exit ${code}`, file: undefined });
+/** @param {string} file @param {NodeJS.ProcessEnv} env @param {number} limit in milliseconds @returns {Promise<Run>} */
+async function runTests(file, env, limit) {
+  const TMPDIR = mkdtempSync(join(work, 'tmp-'));
+  chmodSync(TMPDIR, 0o1777);
+  const words = ['--enable-source-maps', '--test-reporter=tap', join('compiled', file.replace(/\.ts$/, '.js'))];
+  const all = { ...process.env, ...env, TMPDIR, NODE_OPTIONS: `--import=${SWITCH}` };
+  const result = await run(checkout, words, all, limit);
+  rmSync(TMPDIR, { recursive: true, force: true, maxRetries: 5 });
+  return result;
 }
 
-/** @param {Mutation} mutation @param {string} original */
-function describe({ file, kind, start, end, text }, original) {
+/**
+ * Runs Node in a group of processes, which ends with it.
+ *
+ * @param {string} cwd @param {string[]} words @param {NodeJS.ProcessEnv} env @param {number} limit in milliseconds
+ * @returns {Promise<Run>}
+ */
+async function run(cwd, words, env = process.env, limit = 10 * PATIENCE) {
+  const begun = performance.now();
+  const child = spawn(process.execPath, words, { cwd, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+  const pid = /** @type {number} */ (child.pid);
+  const end = () => {
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // All processes of the group have ended.
+    }
+  };
+  ends.add(end);
+  const timer = setTimeout(end, limit);
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text;
+  });
+  const [code] = await new Promise((resolve) => child.once('exit', (...result) => resolve(result)));
+  clearTimeout(timer);
+  end();
+  ends.delete(end);
+  const failed = output.matchAll(/^ *not ok \d+ - (?!.*# (?:SKIP|TODO))(.*)/gm);
+  return { code, failures: new Set(Array.from(failed, ([, name = '']) => name)), ms: performance.now() - begun };
+}
+
+/** @param {number} lanes @param {() => Promise<void>} work */
+async function inParallel(lanes, work) {
+  await Promise.all(Array.from({ length: lanes }, work));
+}
+
+/** @param {Mutation} mutation */
+function describe({ file, kind, start, end, text }) {
+  const original = readFileSync(join(root, file), 'utf8');
   const line = original.slice(0, start).split('\n').length;
   const short = (/** @type {string} */ code) => code.replace(/\s+/g, ' ').slice(0, 70);
   return `${file}:${line}  ${kind}: ${short(original.slice(start, end))}  →  ${short(text)}`;

@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
 import type { FileSelection } from '../../../src/live/load/group-load.ts';
 import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
+import type { SecureState } from '../../../src/operate/https/serve/secure-state.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
 import { write } from '../../support/folder.ts';
 
@@ -557,6 +558,35 @@ describe('the agenda', () => {
     service.made.isFolderThere = false;
     await service.pass(60_000);
     assert.equal(service.workers.length, length);
+  });
+});
+
+describe('the state for HTTPS', () => {
+  it('is with each worker before it listens, and with all workers when it has changed', async (test) => {
+    let state = { cert: 'one' } as SecureState;
+    const service = createFakeService(test, { secureState: () => state });
+    const states = () =>
+      service.workers.map(({ sent }) => sent.flatMap((message) => (message.kind === 'secure' ? [message.state] : [])));
+    const before: unknown[] = [];
+    service.made.listen = () => {
+      before.push(states());
+      return 'listening';
+    };
+    await service.supervisor.start();
+    const [one, two] = [state, { cert: 'two' } as SecureState];
+    assert.deepEqual(before[0], [[one], [one]]);
+    state = two;
+    service.supervisor.sendSecureState();
+    assert.deepEqual(states(), [
+      [one, two],
+      [one, two],
+    ]);
+  });
+
+  it('is no message of a service without HTTPS', async (test) => {
+    const service = await started(test);
+    service.supervisor.sendSecureState();
+    assert.ok(service.workers.every(({ sent }) => sent.every(({ kind }) => kind !== 'secure')));
   });
 });
 

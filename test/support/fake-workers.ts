@@ -48,10 +48,11 @@ export interface FakeServiceOptions {
   readonly dir?: string;
   readonly createWatch?: (onChange: (cause: string) => void) => FolderWatch;
   readonly secureState?: () => SecureState;
+  readonly makeTypes?: () => Promise<boolean>;
 }
 
 export function createFakeService(test: TestContext, options: FakeServiceOptions = {}) {
-  const { workers = 2, groups = ['A'], createWatch, secureState } = options;
+  const { workers = 2, groups = ['A'], createWatch, secureState, makeTypes } = options;
   mock.timers.reset();
   mock.timers.enable({ apis: ['setTimeout'] });
   test.after(() => mock.timers.reset());
@@ -171,8 +172,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
     drainTimeout: 1000,
     acceptFor: 0,
     mark: { isSet: () => made.isMarked, update: () => {}, clear: () => {} },
-    secureState,
-    log,
+    ...{ secureState, makeTypes, log },
     createPool(handlers) {
       events = handlers;
       return {

@@ -44,3 +44,18 @@ describe('a generation that is outdated', () => {
     assert.equal(agenda.takeNext().kind, 'wait');
   });
 });
+
+describe('a retry that changes nothing, or that is given up', () => {
+  for (const kind of ['no-change', 'interrupted'] as const)
+    it(`makes the next pause longer, but a replacement does not: ${kind}`, () => {
+      const { made, agenda } = createBench();
+      agenda.requestGeneration('AController.js');
+      agenda.applyResult(agenda.takeNext() as never, FAILED, 0);
+      made.time = 5000;
+      agenda.applyResult({ kind: 'replacement', count: 1 }, { kind }, 0);
+      const retry = agenda.takeNext();
+      assert.equal(retry.kind, 'generation');
+      agenda.applyResult(retry as never, { kind }, 0);
+      assert.deepEqual(agenda.takeNext(), { kind: 'wait', duration: 10_000 });
+    });
+});

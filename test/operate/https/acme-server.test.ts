@@ -163,6 +163,12 @@ describe('the ACME client', () => {
       0,
     ],
     [
+      'reports the reason of the smallest error in the place of a nonce',
+      { '/nonce': [{ status: 400, body: problem('malformed', 'no nonce here') }] },
+      /^no nonce here$/,
+      0,
+    ],
+    [
       'refuses a malformed nonce',
       { '/nonce': [{ headers: { 'replay-nonce': 'a b' } }] },
       /^the directory sent no nonce$/,

@@ -121,6 +121,10 @@ it('the replica leaves the newest rows out of a file that would be too large, an
   const entries = new Map(['a', 'b', 'c', 'd'].map((id) => [id, { version: '1', value: row(id) }]));
   replica.replaceAll({ version: 'h/1/9', entries }, true);
   replica.publish();
+  assert.deepEqual(
+    lines.map(({ event }) => event),
+    ['store-table-full'],
+  );
   replica.apply({ version: 'h/1/10', changes: [['a', row('a', { revoked_at: TIME })]], isComplete: true });
   replica.publish();
   const { production } = JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8'));

@@ -13,6 +13,7 @@ import type {
 } from '../../src/live/supervisor/workers/worker-events.ts';
 import type { WorkerHandle } from '../../src/live/supervisor/workers/worker-handle.ts';
 import type { ToWorker } from '../../src/live/worker/messages.ts';
+import type { SecureState } from '../../src/operate/https/serve/secure-state.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';
 
@@ -46,10 +47,12 @@ export interface FakeServiceOptions {
   /** An existing folder. Default: a new one with `groups`. */
   readonly dir?: string;
   readonly createWatch?: (onChange: (cause: string) => void) => FolderWatch;
+  readonly secureState?: () => SecureState;
+  readonly makeTypes?: () => Promise<boolean>;
 }
 
 export function createFakeService(test: TestContext, options: FakeServiceOptions = {}) {
-  const { workers = 2, groups = ['A'], createWatch } = options;
+  const { workers = 2, groups = ['A'], createWatch, secureState, makeTypes } = options;
   mock.timers.reset();
   mock.timers.enable({ apis: ['setTimeout'] });
   test.after(() => mock.timers.reset());
@@ -169,7 +172,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
     drainTimeout: 1000,
     acceptFor: 0,
     mark: { isSet: () => made.isMarked, update: () => {}, clear: () => {} },
-    log,
+    ...{ secureState, makeTypes, log },
     createPool(handlers) {
       events = handlers;
       return {

@@ -1,9 +1,17 @@
 // The port that this process binds and never accepts on.
 import assert from 'node:assert/strict';
 import { fork, type SendHandle } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, it } from 'node:test';
-import { describeListenError, hostAndPort, openPort } from '../../../src/live/supervisor/workers/port.ts';
+import { bindSocket } from '../../../src/base/node-internals.ts';
+import {
+  adoptPort,
+  describeListenError,
+  hostAndPort,
+  openPort,
+  StartError,
+} from '../../../src/live/supervisor/workers/port.ts';
 
 describe('port', () => {
   it('openPort binds a free port, and reports each failure in one line', async (test) => {
@@ -54,6 +62,59 @@ describe('port', () => {
       assert.equal(await ask(), 'served');
     });
   }
+
+  it('says that the port is taken since, when a worker cannot listen on it', async () => {
+    const port = await openPort(0, '127.0.0.1');
+    port.close();
+    const at = `Cannot listen on 127.0.0.1:${port.number}`;
+    assert.deepEqual(['EADDRINUSE', 'EACCES', 'EOTHER'].map(port.describeError), [
+      `${at}: a controller or another process has begun to listen on it (EADDRINUSE)`,
+      `${at}: this user may not listen on it (EACCES)`,
+      `${at}: the system refuses (EOTHER)`,
+    ]);
+  });
+
+  const agreeing = [
+    ['0.0.0.0', 4, undefined],
+    ['::', 6, undefined],
+    ['127.0.0.1', 4, '127.0.0.1'],
+  ] as const;
+  for (const [address, family, host] of agreeing)
+    it(`adoptPort takes a socket on ${address} for ${host ?? 'all interfaces'}`, async () => {
+      const bound = bindSocket(address, 0, family);
+      assert.ok(typeof bound === 'object');
+      // The adopted socket closes the descriptor.
+      const { fd } = bound.socket as unknown as { fd: number };
+      for (const port of [0, Number(bound.port)]) {
+        const adopted = await adoptPort(fd, port, host);
+        assert.equal(adopted.number, bound.port);
+        assert.equal(
+          adopted.describeError('EADDRINUSE'),
+          `Cannot listen on ${host === undefined ? 'port ' : `${host}:`}${bound.port}: it is in use by another process (EADDRINUSE)`,
+        );
+        if (port !== 0) adopted.close();
+      }
+    });
+
+  it('adoptPort refuses what is no socket, and a socket that PORT or HOST does not name', async () => {
+    const file = openSync('/dev/null', 'r');
+    await assert.rejects(adoptPort(file, 0, undefined), (error: Error) => {
+      assert.ok(error instanceof StartError);
+      return error.message === `LISTEN_FDS: descriptor ${file} is no TCP socket`;
+    });
+    closeSync(file);
+    for (const [port, host] of [
+      [0, undefined],
+      [1, '127.0.0.1'],
+      [0, '127.0.0.2'],
+    ] as const) {
+      const bound = bindSocket('127.0.0.1', 0, 4);
+      assert.ok(typeof bound === 'object');
+      await assert.rejects(adoptPort((bound.socket as unknown as { fd: number }).fd, port, host), {
+        message: `LISTEN_FDS: the socket listens on 127.0.0.1:${bound.port}, and the service is for ${hostAndPort(host, port)}: make ListenStream= agree with PORT and HOST`,
+      });
+    }
+  });
 
   it('hostAndPort and describeListenError format addresses as in a URL', () => {
     assert.equal(hostAndPort('::1', 80), '[::1]:80');

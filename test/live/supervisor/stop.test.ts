@@ -7,8 +7,11 @@ import { describe, it, type TestContext } from 'node:test';
 import { controller, createFolder } from '../../support/folder.ts';
 import { LOADER, moduleUrl } from '../../support/own-modules.ts';
 
-/** @param store the code of a store, in which `signal()` stops the service */
-function serve(test: TestContext, store: string) {
+/**
+ * @param store the code of a store, in which `signal()` stops the service
+ * @param output the code of the output of the workers
+ */
+function serve(test: TestContext, store: string, output = 'undefined') {
   const dir = createFolder(test, { 'TestController.js': controller(1) });
   const script = `
     import cluster from 'node:cluster';
@@ -24,7 +27,8 @@ function serve(test: TestContext, store: string) {
         ...{ controllersDir: ${JSON.stringify(dir)}, dataDir: ${JSON.stringify(dirname(dir))}, basePath: '/api' },
       },
       log: createLog({ level: 'info', sink: { write: (text) => process.stdout.write(text), flush() {} } }),
-      flush() {},
+      flush: () => console.log('flushed'),
+      output: ${output},
       store: ${store},
     });
     setInterval(() => {}, 1000);
@@ -61,4 +65,22 @@ describe('a signal during the start', () => {
     assert.match(stdout, /supervisor-exception.*it does not close/);
     assert.doesNotMatch(stdout, /"stopped"/);
   });
+});
+
+it('a second signal ends the service at once with 1, but not a second delivery of the first signal', (test) => {
+  const store = `{ start() {
+    let now = 1000;
+    performance.now = () => now;
+    signal();
+    now += 24;
+    signal();
+    console.log('it stops in peace');
+    now += 1;
+    setTimeout(signal, 0);
+    return new Promise(() => {});
+  }, close() {} }`;
+  const { status, stdout, stderr } = serve(test, store, '{ drained: () => new Promise(() => {}) }');
+  assert.deepEqual([status, stderr], [1, ''], stdout);
+  assert.match(stdout, /it stops in peace\n.*"stop-forced".*flushed\n$/s);
+  assert.equal(stdout.split('"stopping"').length, 2);
 });

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
 import type { FileSelection } from '../../../src/live/load/group-load.ts';
-import type { ListenOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
+import type { ListenOutcome, LoadOutcome } from '../../../src/live/supervisor/workers/worker-events.ts';
+import type { SecureState } from '../../../src/operate/https/serve/secure-state.ts';
 import { createFakeService, type FakeWorker, loaded } from '../../support/fake-workers.ts';
 import { write } from '../../support/folder.ts';
 
@@ -557,6 +558,82 @@ describe('the agenda', () => {
     service.made.isFolderThere = false;
     await service.pass(60_000);
     assert.equal(service.workers.length, length);
+  });
+});
+
+describe('a file that wants types of TypeScript', () => {
+  const wanted = {} as never;
+  /** The load of A finds its types only when they have been made. */
+  const createMaker = (test: TestContext, outcome: boolean) => {
+    const made = { calls: 0 };
+    const service = createFakeService(test, {
+      makeTypes: async () => {
+        made.calls++;
+        return outcome;
+      },
+    });
+    const load = (selection: FileSelection): LoadOutcome => {
+      const groups = selection.files.map((file) => ({ group: 'A', file, ok: false, error: 'no types', wanted }));
+      return made.calls > 0 && outcome ? loaded(selection) : { kind: 'loaded', groups, files: [] };
+    };
+    return { made, service, load };
+  };
+
+  it('loads again when its types are made', async (test) => {
+    const { made, service, load } = createMaker(test, true);
+    service.made.load = load;
+    await service.supervisor.start();
+    assert.deepEqual([made.calls, service.groups().map(({ ok }) => ok)], [1, [true]]);
+  });
+
+  it('is not loaded again when no types could be made', async (test) => {
+    const { made, service, load } = createMaker(test, false);
+    service.made.load = load;
+    await service.supervisor.start();
+    assert.deepEqual([made.calls, service.workers.length, service.groups().map(({ ok }) => ok)], [1, 2, [false]]);
+  });
+
+  it('begins a generation when it is new, and only where types are made', async (test) => {
+    for (const makeTypes of [undefined, async () => false]) {
+      const service = await started(test, { ...(makeTypes && { makeTypes }) });
+      const [worker] = service.workers as [FakeWorker];
+      const load = { group: 'New', file: 'NewController.js', ok: false, error: 'no types' };
+      service.events().importReported(worker, load, []);
+      await service.settled();
+      assert.equal(service.supervisor.status().generation, 1, 'another failure begins none');
+      service.events().importReported(worker, { ...load, wanted }, []);
+      await service.settled();
+      assert.equal(service.supervisor.status().generation, makeTypes === undefined ? 1 : 2);
+    }
+  });
+});
+
+describe('the state for HTTPS', () => {
+  it('is with each worker before it listens, and with all workers when it has changed', async (test) => {
+    let state = { cert: 'one' } as SecureState;
+    const service = createFakeService(test, { secureState: () => state });
+    const states = () =>
+      service.workers.map(({ sent }) => sent.flatMap((message) => (message.kind === 'secure' ? [message.state] : [])));
+    const before: unknown[] = [];
+    service.made.listen = () => {
+      before.push(states());
+      return 'listening';
+    };
+    await service.supervisor.start();
+    const [one, two] = [state, { cert: 'two' } as SecureState];
+    assert.deepEqual(before[0], [[one], [one]]);
+    state = two;
+    service.supervisor.sendSecureState();
+    assert.deepEqual(states(), [
+      [one, two],
+      [one, two],
+    ]);
+  });
+
+  it('is no message of a service without HTTPS', async (test) => {
+    const service = await started(test);
+    service.supervisor.sendSecureState();
+    assert.ok(service.workers.every(({ sent }) => sent.every(({ kind }) => kind !== 'secure')));
   });
 });
 

@@ -100,6 +100,31 @@ describe('a worker process', () => {
     worker.ping();
   });
 
+  it('has no time limit while a debugger holds it, unless it has the order to end', async () => {
+    const held = create();
+    held.say({ kind: 'booted', isInspected: true });
+    void held.worker.load(1, ORDER);
+    held.say({ kind: 'loaded', groups: [], files: [] });
+    void held.worker.listen(SOCKET);
+    for (let i = 0; i < 10; i++) held.worker.ping();
+    for (let i = 0; i < 3; i++) mock.timers.tick(10_000);
+    assert.deepEqual(held.killed, []);
+    held.say({ kind: 'pong', isInspected: false });
+    mock.timers.tick(10_000);
+    assert.deepEqual(held.killed, ['SIGKILL']);
+    held.die();
+    assert.deepEqual(held.log, ['loaded: it did not listen within 10 s', 'gone']);
+
+    const drained = create();
+    await drained.serve();
+    drained.say({ kind: 'pong', isInspected: true });
+    drained.worker.drain(1000);
+    mock.timers.tick(12_999);
+    assert.deepEqual(drained.killed, []);
+    mock.timers.tick(1);
+    assert.deepEqual(drained.killed, ['SIGKILL']);
+  });
+
   for (const patience of [undefined, 2])
     it(`is killed when it stays at one file, but not while it reports new files: patience ${patience}`, (test) => {
       let now = 0;

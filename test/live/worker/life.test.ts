@@ -117,7 +117,10 @@ test('an exception outside a request is logged with its place, and the worker ke
       evil() { throw odd; },
       text() { throw 'text'; },
     };
-    export default class { created({ what }) { setTimeout(thrown[what]); return {}; } }`;
+    export default class {
+      created({ what }) { setTimeout(thrown[what]); return {}; }
+      index() { for (let i = 0; i < 30; i++) setTimeout(thrown.text); return {}; }
+    }`;
   const { dir, url, worker, lines } = await start(t, { 'LateController.js': source });
   const [within, evil, text] = ['within', 'evil', 'text'];
   for (const what of [within, evil, text]) {
@@ -136,6 +139,20 @@ test('an exception outside a request is logged with its place, and the worker ke
       ['uncaught-exception', undefined, 'text'],
     ],
   );
+  // A worker that throws without end fills no disk.
+  let faults = 0;
+  const all = new Promise<void>((resolve) =>
+    worker.on('message', (message) => {
+      if (unseal<FromWorker>(message)?.kind === 'faulty' && ++faults === 30) resolve();
+    }),
+  );
+  assert.equal((await fetch(`${url}/late`)).status, 200);
+  await all;
+  const stderr = worker.process.stderr ?? assert.fail();
+  const ended = once(stderr, 'end');
+  worker.process.disconnect();
+  await ended;
+  assert.equal(lines.length, 20);
 });
 
 test('an exception in a microtask is the 500 of its request', async (t) => {

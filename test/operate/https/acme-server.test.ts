@@ -131,6 +131,19 @@ describe('the ACME client', () => {
       0,
     ],
     [
+      'reports a directory that is down',
+      { '/dir': [{ status: 503 }] },
+      /^ca\.example\.com answers with status 503$/,
+      0,
+    ],
+    ['refuses a directory that is no JSON object', { '/dir': body('a page') }, /is not a JSON object$/, 0],
+    [
+      'refuses an account without an address',
+      { '/account': [{ body: { status: 'valid' }, headers: { location: undefined } }] },
+      /has no Location header$/,
+      0,
+    ],
+    [
       'refuses an address without TLS',
       { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: 'http://ca.example.com/account' }) },
       /has no https address in "newAccount"$/,
@@ -147,6 +160,12 @@ describe('the ACME client', () => {
       'reports the reason if there is no nonce',
       { '/nonce': [{ status: 503, body: problem('rateLimited', 'slow down') }] },
       /^slow down$/,
+      0,
+    ],
+    [
+      'reports the reason of the smallest error in the place of a nonce',
+      { '/nonce': [{ status: 400, body: problem('malformed', 'no nonce here') }] },
+      /^no nonce here$/,
       0,
     ],
     [

@@ -234,7 +234,7 @@ describe('a service with DOMAINS', () => {
     return { certificates, dataDir, logged };
   };
 
-  test('says that it waits for its first certificate, and by which challenge', async (test) => {
+  test('says that it waits for its first certificate, by which challenge, and redirects to its names', async (test) => {
     const [httpPort = 0] = await freePorts(1);
     for (const [given, challenge] of [
       [undefined, 'tls-alpn-01 on port 8443'],
@@ -255,6 +255,17 @@ describe('a service with DOMAINS', () => {
       assert.equal(certificates.status(), undefined);
       const failed = await logged('certificate-order-failed');
       assert.match(String(failed.error), /the address is not https/);
+      for (const [name, status, location] of given === undefined
+        ? []
+        : ([
+            ['a.example.com', 308, 'https://a.example.com:8443/b?c'],
+            ['b.example.com', 404, undefined],
+          ] as const)) {
+        const request = get({ port: httpPort, host: '127.0.0.1', path: '/b?c', headers: { Host: name }, agent: false });
+        const [{ statusCode, headers }] = await once(request, 'response');
+        request.destroy();
+        assert.deepEqual([statusCode, headers.location], [status, location]);
+      }
     }
   });
 

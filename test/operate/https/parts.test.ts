@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -212,6 +212,13 @@ describe('the files of DATA_DIR/tls', () => {
     writeFileSync(join(folder.path, 'account.key'), 'torn');
     assert.throws(() => folder.accountKey(false), /account\.key: it is not a private key in PEM form\. Remove it/);
     assert.equal(readFileSync(join(folder.path, 'account.key'), 'utf8'), 'torn');
+  });
+
+  test('are not taken for missing when they cannot be read', () => {
+    // No order may make a new account or certificate then.
+    const folder = createTlsFolder(join(dir, 'unreadable'));
+    mkdirSync(folder.certificatePath, { recursive: true });
+    assert.throws(() => folder.readCertificate(), /^Error: Cannot read .*certificate\.pem: /);
   });
 
   test('include a lock with one holder at a time, which may be broken after five minutes', async () => {

@@ -6,12 +6,14 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { it } from 'node:test';
+import { it, type TestContext } from 'node:test';
+import { TLSSocket } from 'node:tls';
 import { loadPostgres, openConnection } from '../../../src/operate/store/connection.ts';
 import { openSocket } from '../../../src/operate/store/socket.ts';
 import { StoreAway } from '../../../src/operate/store/store.ts';
 import { addressOf, load, noPostgres, openStore, startOwnStore } from '../../support/store-bench.ts';
 import { until } from '../../support/store-machines.ts';
+import { makePair } from '../../support/tls.ts';
 
 it('loadPostgres reports why the package postgres cannot be loaded', async (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-package-'));
@@ -105,6 +107,71 @@ it('openSocket refuses a server that offers no TLS, or adds bytes to its answer'
       message: 'the server offers no TLS',
     });
   }
+});
+
+/** A server that accepts TLS as PostgreSQL does. It also keeps the name that each client asks for. */
+async function startTlsServer(test: TestContext, domain: string) {
+  const pair = makePair(domain);
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-root-'));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  const rootCertificate = join(folder, 'root.pem');
+  writeFileSync(rootCertificate, pair.cert);
+  const names: string[] = [];
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    test.after(() => socket.destroy());
+    socket.once('data', (request) => {
+      assert.equal(request.toString('hex'), '0000000804d2162f');
+      socket.write('S');
+      const SNICallback = (name: string, done: (error: Error | null) => void) => {
+        names.push(name);
+        done(null);
+      };
+      new TLSSocket(socket, { isServer: true, ...pair, SNICallback }).on('error', () => {});
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => server.close());
+  return { port: (server.address() as AddressInfo).port, rootCertificate, names };
+}
+
+it('openSocket connects by TLS to a server whose certificate is of the host and of the root', async (test) => {
+  const { port, rootCertificate, names } = await startTlsServer(test, 'localhost');
+  const sockets: Socket[] = [];
+  const onSocket = (socket: Socket) => sockets.push(socket);
+  const open = (host: string, root: string | undefined = rootCertificate) =>
+    openSocket({ address: { tls: 'verify', rootCertificate: root }, host, port, onSocket });
+  const socket = await open('localhost');
+  test.after(() => socket.destroy());
+  assert.ok(socket instanceof TLSSocket && socket.authorized);
+  assert.deepEqual([sockets.length, sockets[1] === socket, names], [2, true, ['localhost']]);
+  // The certificate does not name the address. A client sends no address as the name that it asks for.
+  await assert.rejects(open('127.0.0.1'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  assert.deepEqual(names, ['localhost']);
+  const address = { tls: 'verify', rootCertificate: undefined } as const;
+  await assert.rejects(openSocket({ address, host: 'localhost', port, onSocket }), {
+    code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+  });
+  const other = await startTlsServer(test, 'other.test');
+  await assert.rejects(
+    openSocket({
+      address: { ...address, rootCertificate: other.rootCertificate },
+      host: 'localhost',
+      port: other.port,
+      onSocket,
+    }),
+    { code: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+  );
+  for (const each of sockets) each.destroy();
+});
+
+it('openSocket names a root certificate that it cannot read, and an operator must act', async () => {
+  const address = { tls: 'verify', rootCertificate: '/no/such/root.pem' } as const;
+  await assert.rejects(openSocket({ address, host: '127.0.0.1', port: 1, onSocket: () => assert.fail() }), (error) => {
+    assert.ok(error instanceof StoreAway && error.needsOperator);
+    assert.equal(error.message, 'Cannot read /no/such/root.pem: it does not exist');
+    return true;
+  });
 });
 
 it("openConnection adds the server's own message to the refusal of a user", { skip: noPostgres }, async (test) => {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { readTableFile } from '../../../src/operate/store/entries.ts';
+import { readTableFile, tableText } from '../../../src/operate/store/entries.ts';
 import { type EndedHashes, noteEndedHashes } from '../../../src/operate/store/lost-changes.ts';
 
 function makeFolder(test: TestContext, text: string): string {
@@ -32,6 +32,14 @@ it('readTableFile gives each row a name of its own, also rows with the same id',
   const rows = ['{"id":"0123456789ab","x":1}', '{"id":"0123456789ab","x":2}', '{"x":3}', '{"x":3}'];
   const table = readTableFile(makeFolder(test, `{"production":[${rows}]}`));
   assert.deepEqual([...(table?.rows.values() ?? [])], rows);
+});
+
+it('tableText writes a table with a row on each line, which readTableFile reads', (test) => {
+  for (const rows of [[], ['{"id":"a"}'], ['{"id":"a"}', '{"id":"b"}']]) {
+    const text = tableText(rows);
+    assert.deepEqual([...(readTableFile(makeFolder(test, text))?.rows.values() ?? [])], rows);
+    assert.equal(text.split('\n').length, rows.length === 0 ? 2 : rows.length + 3);
+  }
 });
 
 /** Notes the changes from each of these states of a row to the next. Undefined stands for a removed row. */

@@ -1,5 +1,6 @@
 // The store-host of a machine, in this process, on a real PostgreSQL.
 import assert from 'node:assert/strict';
+import dns from 'node:dns';
 import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,10 +95,21 @@ describe('a store-host', { skip: noPostgres }, () => {
     assert.ok(hosts[0]?.rows().has(row.id));
   });
 
-  it('spends tokens at the store', async (test) => {
+  it('spends tokens at the store, and keeps the state of the tasks of a service there', async (test) => {
     const { url } = await startStore(test);
     const host = await openHost(test, url);
     assert.deepEqual(await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] }), { tokens: [7] });
+    const stateOf = async (service: string) => (await host.call({ kind: 'tasks', service })).tasks ?? assert.fail();
+    const write = (version: string, text: string) => host.call({ kind: 'tasks', service: 'shop', version, text });
+    assert.deepEqual(await stateOf('shop'), { version: '', text: '' });
+    assert.deepEqual(await write('', 'one'), { isWritten: true });
+    const { version, text } = await stateOf('shop');
+    assert.equal(text, 'one');
+    assert.deepEqual(
+      [await write('', 'two'), await write(version, 'two')],
+      [{ isWritten: false }, { isWritten: true }],
+    );
+    assert.deepEqual([(await stateOf('shop')).text, await stateOf('other')], ['two', { version: '', text: '' }]);
   });
 
   it('removes rates that have all their tokens again, once a minute', async (test) => {
@@ -386,6 +398,18 @@ describe('a store-host', { skip: noPostgres }, () => {
     assert.throws(() => keyOf(wrong), /ENOENT/);
     assert.equal(wrong.state().awayReason, null);
   });
+});
+
+it('a store-host warns of a database on another machine without TLS', async (test) => {
+  test.mock.method(dns, 'lookup', () => {});
+  for (const [name, isWarned] of [
+    ['127.0.0.1:1', false],
+    ['db.test', true],
+    ['127.0.0.1:1,db.test', true],
+  ] as const) {
+    const { events } = await openHost(test, `postgres://user:@${name}/database?sslmode=disable`);
+    assert.equal(events.includes('store-unencrypted'), isWarned, name);
+  }
 });
 
 describe('a sealed value', () => {

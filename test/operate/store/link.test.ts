@@ -18,6 +18,8 @@ interface Step {
   readonly exit?: number;
   /** The answer to each call; without one, the first call ends the script. */
   readonly answer?: Answer;
+  /** The answers to the first calls. */
+  readonly answers?: readonly Answer[];
 }
 
 const SCRIPT = `
@@ -25,9 +27,11 @@ import { appendFileSync, readFileSync, writeSync } from 'node:fs';
 const [path] = process.argv.slice(2);
 appendFileSync(path + '.runs', 'x');
 const steps = JSON.parse(readFileSync(path, 'utf8'));
-const { messages = [], stderr = '', exit, answer } = steps[Math.min(steps.length, readFileSync(path + '.runs').length) - 1];
+const { messages = [], stderr = '', exit, answer: last, answers = [] } = steps[Math.min(steps.length, readFileSync(path + '.runs').length) - 1];
 process.on('disconnect', () => process.exit());
-process.on('message', ({ call }) => {
+process.on('message', ({ call, request }) => {
+  appendFileSync(path + '.requests', JSON.stringify(request) + '\\n');
+  const answer = answers.shift() ?? last;
   if (answer === undefined) process.exit(1);
   process.send({ kind: 'answer', call, answer });
 });
@@ -46,6 +50,8 @@ interface Bench {
   logged(event: string): Promise<MemoryLine>;
   /** How often the script has run. */
   runs(): number;
+  /** The requests of the calls. */
+  requests(): unknown[];
 }
 
 function openStore(
@@ -78,6 +84,11 @@ function openStore(
         check();
       }),
     runs: () => readFileSync(`${path}.runs`).length,
+    requests: () =>
+      readFileSync(`${path}.requests`, 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
   };
 }
 
@@ -100,13 +111,14 @@ function addWorker(test: TestContext) {
     delete workers[1];
     cluster.removeAllListeners('message');
   });
+  const say = (message: unknown) => cluster.emit('message', worker, message);
   /** Makes the call of a worker. @returns its answer */
   async function call(request: Request): Promise<Answer> {
     const answered = once(answers, 'answer');
-    cluster.emit('message', worker, { gatefold: { kind: 'store', call: 1, request } });
+    say({ gatefold: { kind: 'store', call: 1, request } });
     return (await answered)[0];
   }
-  return { call, notices, changes };
+  return { call, say, notices, changes };
 }
 
 describe('the store-host of a supervisor', () => {
@@ -140,6 +152,69 @@ describe('the store-host of a supervisor', () => {
     assert.deepEqual(await store.spend([]), [3]);
     // The second look waits for its time, and the third one shares it.
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
+  });
+
+  it('gives a worker its notice for a call alone, and for no other message', async (test) => {
+    const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer: {} }], [], 1e9);
+    const { call, say, notices } = addWorker(test);
+    await store.start();
+    notices.length = 0;
+    for (const other of [null, undefined, {}, { gatefold: { kind: 'booted', call: 1, request: { kind: 'look' } } }])
+      say(other);
+    assert.deepEqual(notices, []);
+    assert.deepEqual(await call({ kind: 'look' }), {});
+    assert.deepEqual(notices, [false]);
+  });
+
+  it('keeps the state of tasks by the name of the service, and its errors are thrown', async (test) => {
+    const tasks = { version: '4', text: 'state' };
+    const { store, requests } = openStore(test, [
+      {
+        messages: [{ kind: 'state', state: STATE }],
+        answers: [{}, { tasks }, { isWritten: true }, { isWritten: false }, { error: 'it is read-only' }],
+      },
+    ]);
+    await store.start();
+    const cell = store.taskCell('shop');
+    assert.deepEqual([await cell.read(), await cell.read()], [{ version: '', text: '' }, tasks]);
+    assert.deepEqual([await cell.write('4', 'next'), await cell.write('4', 'other')], [true, false]);
+    await assert.rejects(cell.read(), { message: 'STORE: it is read-only' });
+    const request = { kind: 'tasks', service: 'shop' };
+    assert.deepEqual(requests(), [
+      request,
+      request,
+      { ...request, version: '4', text: 'next' },
+      { ...request, version: '4', text: 'other' },
+      request,
+    ]);
+  });
+
+  it('has a table without an age when the copy of this machine was never complete', async (test) => {
+    const steps = [{ messages: [{ kind: 'state', state: { ...STATE, age: null } }] }] as const;
+    const { store } = openStore(test, steps, [], 1e12);
+    await store.start();
+    assert.deepEqual([store.status().ageSeconds, store.status().isTooOld], [null, true]);
+  });
+
+  it('waits longer with its restart while an operator must change something first', async (test) => {
+    const pauses: number[] = [];
+    for (const reason of [undefined, 'the password is wrong']) {
+      const { store, logged } = openStore(test, [
+        { messages: [reason === undefined ? { kind: 'state', state: STATE } : { kind: 'failed', reason }], exit: 1 },
+      ]);
+      const starting = store.start().catch(() => {});
+      const { setTimeout } = globalThis;
+      const mocked = test.mock.method(globalThis, 'setTimeout', (callback: () => void, pause = 0) => {
+        pauses.push(pause);
+        return setTimeout(callback, 1e9).unref();
+      });
+      await starting;
+      await logged('store-host-exited');
+      mocked.mock.restore();
+      store.close();
+    }
+    const [short = 0, long = 0] = pauses;
+    assert.ok(pauses.length === 2 && long > short, String(pauses));
   });
 
   it('counts as away after five seconds without a message, and knows the age of the table', async (test) => {

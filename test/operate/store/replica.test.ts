@@ -77,6 +77,42 @@ it('the replica has no age until its rows are complete', (test) => {
   assert.ok((openReplica(folder, createMemoryLog().log).age() ?? Number.POSITIVE_INFINITY) < 60_000);
 });
 
+it('a table from before the store is complete, and is replaced only by a store that has all its rows', (test) => {
+  const folder = makeFolder(test, '');
+  const { log, lines } = createMemoryLog();
+  const path = join(folder, 'production.json');
+  writeFileSync(path, `{"production":[${LIVE}]}`);
+  const replica = openReplica(folder, log);
+  assert.ok(Number(replica.age()) < 60_000 && replica.age() !== null);
+  const snapshot = (...ids: string[]) => {
+    return { version: 'h/1/1', entries: new Map(ids.map((id) => [id, { version: '1', value: `{"id":"${id}"}` }])) };
+  };
+  assert.throws(() => replica.replaceAll(snapshot('b'), true), {
+    message: `${path} has 1 rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
+  });
+  assert.deepEqual([[...replica.rows().keys()], replica.version()], [['a'], undefined]);
+  replica.replaceAll(snapshot('a', 'b'), true);
+  assert.deepEqual([[...replica.rows().keys()], replica.version()], [['a', 'b'], 'h/1/1']);
+  replica.publish();
+  assert.deepEqual(lines, []);
+});
+
+it('a file that is neither a table nor a copy of the store stays, and is an error', (test) => {
+  const folder = makeFolder(test, '');
+  const path = join(folder, 'production.json');
+  writeFileSync(path, 'no table');
+  assert.throws(() => openReplica(folder, createMemoryLog().log), /^Error: Cannot read .*production\.json: /);
+  assert.equal(readFileSync(path, 'utf8'), 'no table');
+});
+
+it('the replica names the rows that a new history lacks', (test) => {
+  const folder = makeFolder(test, `${LIVE},{"id":"b"}`);
+  const { log, lines } = createMemoryLog();
+  const entries = new Map([['a', { version: '1', value: LIVE }]]);
+  openReplica(folder, log).replaceAll({ version: 'new/1/1', entries }, false);
+  assert.deepEqual(lines, [{ event: 'store-rows-missing', count: 1, names: ['b'] }]);
+});
+
 it('the replica leaves the newest rows out of a file that would be too large, and keeps revocations live', (test) => {
   const folder = makeFolder(test, LIVE);
   const { log, lines } = createMemoryLog();
@@ -85,6 +121,10 @@ it('the replica leaves the newest rows out of a file that would be too large, an
   const entries = new Map(['a', 'b', 'c', 'd'].map((id) => [id, { version: '1', value: row(id) }]));
   replica.replaceAll({ version: 'h/1/9', entries }, true);
   replica.publish();
+  assert.deepEqual(
+    lines.map(({ event }) => event),
+    ['store-table-full'],
+  );
   replica.apply({ version: 'h/1/10', changes: [['a', row('a', { revoked_at: TIME })]], isComplete: true });
   replica.publish();
   const { production } = JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8'));

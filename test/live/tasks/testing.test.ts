@@ -5,7 +5,8 @@ import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { startTest } from '../../../src/api/testing.ts';
 import { processName } from '../../../src/base/folder-lock.ts';
-import { makeProject, runProcess } from '../../support/command-bench.ts';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
+import { makeProject, runHere } from '../../support/command-bench.ts';
 import { GATEFOLD } from '../../support/service.ts';
 
 const PAGE = readFileSync(resolve(import.meta.dirname, '../../../docs/TASKS.md'), 'utf8');
@@ -47,7 +48,7 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
       nightly: { at: '03:00', timeZone: 'Europe/Berlin', run: ran },
       bad: { every: '5m', run: ran }, lost: { every: '1d', run: ran } } });`;
   const root = makeProject(t, { 'controllers/service.js': source });
-  const run = (...words: string[]) => runProcess(words, { cwd: root });
+  const run = (...words: string[]) => runHere(runGatefold, words, { cwd: root });
   const listed = await run('tasks', '--json');
   assert.equal(listed.code, 0, listed.err);
   const { tasks } = JSON.parse(listed.out) as { tasks: Record<string, unknown>[] };
@@ -61,6 +62,7 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
     ],
   );
   assert.match(String(tasks[1]?.next), /T0[12]:00:00\.000Z$/);
+  assert.deepEqual(Object.keys(tasks[0] ?? {}), ['task', 'plan', 'state']);
   const DAY = 86_400_000;
   const worker = { process: processName(), machine: 'vm', pid: 7, startedAt: 0 };
   const records = {
@@ -84,7 +86,28 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
       'lost every 86400 s interrupted began 1970-01-01T00:00:00.000Z next 2106-11-25T00:00:00.000Z vm/7',
     ],
   );
+  const { tasks: again } = JSON.parse((await run('tasks', '--json')).out) as { tasks: Record<string, unknown>[] };
+  const time = (ms: number) => new Date(ms).toISOString();
+  assert.deepEqual(
+    again.map(({ began, ended, due, where, error }) => [began, ended, due, where, error]),
+    [
+      [time(0), undefined, undefined, 'vm/7', undefined],
+      [time(1000), time(2000), undefined, 'vm/7', undefined],
+      [time(0), time(3000), time(0), 'vm/7', 'boom'],
+      [time(0), undefined, undefined, 'vm/7', undefined],
+    ],
+  );
   await run('routes');
   await run('doctor');
   assert.ok(!existsSync(join(root, 'ran')));
+});
+
+test('gatefold tasks says that there are none, and refuses a service file that does not load', async (t) => {
+  const root = makeProject(t);
+  const run = () => runHere(runGatefold, ['tasks'], { cwd: root });
+  assert.deepEqual(await run(), { code: 0, out: 'The service file has no tasks\n', err: '' });
+  writeFileSync(join(root, 'controllers/service.js'), '\nthrow new Error("no luck");');
+  const { code, out, err } = await run();
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, /^gatefold tasks: \S+service\.js:2 does not load: Error: no luck\n$/);
 });

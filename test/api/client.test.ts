@@ -336,6 +336,10 @@ describe('a failed call is rejected with', () => {
     );
     assert.deepEqual([code, errors], ['HTTP_502', []]);
   });
+  test('HTTP 502 as the message, when the status has no text', async () => {
+    const withoutText = (response: ServerResponse) => response.socket?.end('HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n');
+    assert.equal((await refusal(client(withoutText).user.index())).message, 'HTTP 502');
+  });
   test('the received body of a service with its own error format', async () => {
     const mine = { errors: { body: ['is taken'] }, message: 'theirs' };
     const error = await refusal(

@@ -8,24 +8,35 @@ import { createLog } from '../../src/base/log.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
 import type { Inspection, Job } from '../../src/operate/cli/inspection.ts';
 
-/** The jobs of the test are answered by `answer`, until the test ends. */
-export function answerInspections(test: TestContext, answer: (job: Job) => Inspection | Promise<Inspection>): void {
-  test.mock.method(childProcess, 'fork', () => {
+/** The function of Node. A test can replace it twice. */
+const { fork } = childProcess;
+
+type Answer = (job: Job, child: EventEmitter) => Inspection | Promise<Inspection>;
+
+/** The jobs of the test are answered by `answer`, until the test ends. An error of `answer` is that of the process. */
+export function answerInspections(test: TestContext, answer: Answer): void {
+  const answerOne = () => {
     const child = Object.assign(new EventEmitter(), {
       kill() {},
       async send(job: Job) {
-        child.emit('message', { kind: 'done', inspection: await answer(job) });
+        try {
+          child.emit('message', { kind: 'done', inspection: await answer(job, child) });
+        } catch (error) {
+          child.emit('message', { kind: 'failed', message: (error as Error).message });
+        }
         child.emit('close', 0, null);
       },
     });
     setImmediate(() => child.emit('message', { kind: 'ready' }));
     return child;
-  });
+  };
+  replaceFork(answerOne as unknown as typeof fork);
+  test.after(() => replaceFork(fork));
+}
+
+function replaceFork(replacement: typeof fork): void {
+  childProcess.fork = replacement;
   syncBuiltinESMExports();
-  test.after(() => {
-    test.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
 }
 
 export const inspection = (parts: Partial<Inspection>): Inspection => ({

@@ -1,4 +1,4 @@
-// What the functions for controllers refuse at once, before any request.
+// Functions for controllers refuse wrong arguments at once, before any request.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';

@@ -11,7 +11,8 @@ import type { Inspection, Job } from '../../src/operate/cli/inspection.ts';
 /** The function of Node. A test can replace it twice. */
 const { fork } = childProcess;
 
-type Answer = (job: Job, child: EventEmitter) => Inspection | Promise<Inspection>;
+/** An answer without an inspection has said by itself how the process ends. */
+type Answer = (job: Job, child: EventEmitter) => Inspection | undefined | Promise<Inspection>;
 
 /** The jobs of the test are answered by `answer`, until the test ends. An error of `answer` is that of the process. */
 export function answerInspections(test: TestContext, answer: Answer): void {
@@ -20,7 +21,9 @@ export function answerInspections(test: TestContext, answer: Answer): void {
       kill() {},
       async send(job: Job) {
         try {
-          child.emit('message', { kind: 'done', inspection: await answer(job, child) });
+          const result = await answer(job, child);
+          if (result === undefined) return;
+          child.emit('message', { kind: 'done', inspection: result });
         } catch (error) {
           child.emit('message', { kind: 'failed', message: (error as Error).message });
         }

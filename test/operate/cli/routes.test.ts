@@ -289,7 +289,7 @@ test('a folder with a new file that ends the process, each time, is left after a
     skipped.push(skip);
     child.emit('message', { kind: 'loading', file: `${'ABC'[skip.length]}Controller.js` });
     child.emit('close', 7, null);
-    return inspection({});
+    return undefined;
   });
   const { code, err } = await runHere(run, [], { cwd });
   const reason = 'it ended the process with exit code 7 while loading';

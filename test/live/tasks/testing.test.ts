@@ -46,7 +46,7 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
     const ran = () => writeFileSync(new URL('../ran', import.meta.url), '');
     export default defineService({ start: ran, background: { all: ran,
       nightly: { at: '03:00', timeZone: 'Europe/Berlin', run: ran },
-      bad: { every: '5m', run: ran }, lost: { every: '1d', run: ran } } });`;
+      bad: { every: '5m', run: ran }, lost: { every: '1d', run: ran }, far: { every: '1d', run: ran } } });`;
   const root = makeProject(t, { 'controllers/service.js': source });
   const run = (...words: string[]) => runHere(runGatefold, words, { cwd: root });
   const listed = await run('tasks', '--json');
@@ -59,6 +59,7 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
       ['nightly', 'at 03:00 Europe/Berlin', 'new'],
       ['bad', 'every 300 s', 'new'],
       ['lost', 'every 86400 s', 'new'],
+      ['far', 'every 86400 s', 'new'],
     ],
   );
   assert.match(String(tasks[1]?.next), /T0[12]:00:00\.000Z$/);
@@ -70,6 +71,8 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
     nightly: { last: { ...worker, startedAt: 1000, endedAt: 2000 } },
     bad: { last: { ...worker, endedAt: 3000, dueAt: 0, error: 'boom' } },
     lost: { running: { ...worker, process: '' }, accounted: 50_000 * DAY },
+    // This machine cannot see whether the process of another one has ended.
+    far: { running: { ...worker, process: '1-1-elsewhere' } },
   };
   writeFileSync(join(root, 'data/tasks.json'), JSON.stringify({ holder: '', tasks: records }));
   const { out } = await run('tasks');
@@ -84,6 +87,7 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
       'nightly at 03:00 Europe/Berlin done began 1970-01-01T00:00:01.000Z next … vm/7',
       'bad every 300 s failed began 1970-01-01T00:00:00.000Z next … vm/7',
       'lost every 86400 s interrupted began 1970-01-01T00:00:00.000Z next 2106-11-25T00:00:00.000Z vm/7',
+      'far every 86400 s runs began 1970-01-01T00:00:00.000Z next … vm/7',
     ],
   );
   const { tasks: again } = JSON.parse((await run('tasks', '--json')).out) as { tasks: Record<string, unknown>[] };
@@ -94,6 +98,7 @@ test('gatefold tasks, routes and doctor run neither start nor a task', async (t)
       [time(0), undefined, undefined, 'vm/7', undefined],
       [time(1000), time(2000), undefined, 'vm/7', undefined],
       [time(0), time(3000), time(0), 'vm/7', 'boom'],
+      [time(0), undefined, undefined, 'vm/7', undefined],
       [time(0), undefined, undefined, 'vm/7', undefined],
     ],
   );

@@ -1,7 +1,7 @@
 // `gatefold contracts` in this process, with one TypeScript and without a process for the controllers: which types are
 // made, from what, and what the command answers. test/slow/cli-contracts.slow.ts runs the built command.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { digestOf, type MadeIndex } from '../../../src/contract/made-types.ts';
@@ -145,6 +145,29 @@ test('TypeScript 7 writes the same file as TypeScript 5', async (t) => {
   assert.equal(texts[0], texts[1]);
 });
 
+test('contracts needs no tsconfig.json, and knows a type that is null with its own options', async (t) => {
+  const cwd = makeTypeScriptProject(
+    t,
+    {
+      'src/types.ts': 'export type Maybe<T> = T extends 1 ? string | null : undefined;',
+      'src/globals.d.ts': 'interface Other {}',
+      'controllers/AController.ts': taking('Maybe<1>', fromTypes('Maybe')),
+      'controllers/lib/globals.d.ts': 'interface ApiUser {}',
+    },
+    'typescript',
+  );
+  rmSync(join(cwd, 'tsconfig.json'));
+  const { code, err, text, index } = await contracts(t, cwd);
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(text ?? '', /^export type Maybe_1 = null \| string;$/m);
+  // Without a tsconfig.json, the folder of controllers is the project.
+  const files = ['../src/types.ts', 'AController.ts', 'lib/globals.d.ts'];
+  assert.deepEqual(
+    sourcesByName(index).Maybe_1,
+    files.map((name) => `file ${name}`),
+  );
+});
+
 test('contracts names what each type was made from: its files, the packages that they use, and the configurations', async (t) => {
   const manifest = (name: string, version: string, more = {}) =>
     JSON.stringify({ name, version, types: 'i.d.ts', ...more });
@@ -275,6 +298,7 @@ test('contracts removes the file when no type needs TypeScript, and then there i
 });
 
 test('contracts begins again while packages are being installed, three times at most', async (t) => {
+  const config = '{"compilerOptions":{"module":"nodenext","noLib":true,"types":[]}}';
   const manifest = (version: number) => JSON.stringify({ name: 'shop', version: `${version}.0.0`, types: 'i.d.ts' });
   const cwd = makeTypeScriptProject(t, {
     'node_modules/shop/package.json': manifest(0),
@@ -289,12 +313,18 @@ test('contracts begins again while packages are being installed, three times at 
         writeFileSync(join(cwd, 'node_modules/shop/package.json'), manifest(count));
       return loadHere(job);
     };
-    const { code, index } = await contracts(t, cwd, [], answer);
-    assert.equal(code, expectedCode);
+    const { code, out, index } = await contracts(t, cwd, [], answer);
+    assert.deepEqual([code, out], [expectedCode, 'Wrote contracts.gen.ts: 1 type\n']);
     return [count, index?.sources.find(([kind]) => kind === 'package')];
   };
   assert.deepEqual(await install(0, (count) => count > 2), [4, ['package', 'shop', '2.0.0']]);
   assert.deepEqual(await install(1, () => false), [6, ['package', 'shop', '4.0.0']]);
+  let count = 0;
+  await contracts(t, cwd, [], (job) => {
+    if (++count === 2) writeFileSync(join(cwd, 'tsconfig.json'), config);
+    return loadHere(job);
+  });
+  assert.equal(count, 4, 'a configuration was written');
 });
 
 test('contracts asks for a TypeScript that it can ask', async (t) => {

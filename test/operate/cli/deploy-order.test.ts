@@ -18,6 +18,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
+import { acquireLock } from '../../../src/base/folder-lock.ts';
 import { runOnMachine } from '../../../src/operate/cli/deploy/machine.ts';
 import type { Order, Reply, Result } from '../../../src/operate/cli/deploy/order.ts';
 import { MARK } from '../../../src/operate/cli/deploy/ssh.ts';
@@ -105,6 +106,8 @@ async function runHere(t: TestContext, order: Order, tar: Buffer, onStep: (step:
     }),
   ];
   const listeners = [process.listeners('SIGHUP'), stdout.listeners('error')] as const;
+  // An earlier test that failed has set it.
+  process.exitCode = undefined;
   try {
     await runOnMachine(JSON.stringify(order));
     assert.equal(process.exitCode === 1, error !== '', 'the exit code says whether the order failed');
@@ -136,6 +139,7 @@ test('a first release starts nothing, and says how to start it', async (t) => {
   assert.deepEqual(machine.note(R1).before, null);
   assert.equal(machine.note(R1).runtime, 'one');
   assert.equal(readFileSync(join(dir, 'current/controllers/AController.js'), 'utf8'), 'old');
+  assert.equal(statSync(join(dir, 'releases', R1)).mode & 0o777, 0o755);
   assert.deepEqual([machine.releases(), existsSync(join(dir, 'deploy.lock'))], [[R1], false]);
 });
 
@@ -277,6 +281,22 @@ test('packages are installed, or copied from the release before, and predeploy h
     `npm run predeploy ended with 7: no table. Its settings are those of ${join(dir, 'env')}\n`,
   );
   assert.deepEqual(machine.releases(), [R1, R2, R3]);
+});
+
+test('a deployment does not wait long for another one that holds the lock', async (t) => {
+  const machine = createMachine(t);
+  const lock = await acquireLock(join(machine.dir, 'deploy.lock'));
+  t.after(() => lock.release());
+  let passed = 0;
+  const { now } = performance;
+  const clock = t.mock.method(performance, 'now', () => {
+    passed += 2000;
+    return now.call(performance) + passed;
+  });
+  const { error } = await machine.run({});
+  clock.mock.restore();
+  assert.match(error, /^Another deployment to \S+ is under way\. Cannot lock \S+: process \d+ has held it for 3 s\n$/);
+  assert.ok(error.includes(`process ${process.pid} `), error);
 });
 
 test('a connection that is lost before the swap leaves no release', async (t) => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { FALLBACK } from '../../../src/base/group-name.ts';
 import { runCommand } from '../../../src/operate/cli/command.ts';
-import type { LoadedGroup } from '../../../src/operate/cli/inspection.ts';
+import type { Inspection, LoadedGroup } from '../../../src/operate/cli/inspection.ts';
 import { command as newCommand } from '../../../src/operate/cli/new.ts';
 import { command as openapi } from '../../../src/operate/cli/openapi.ts';
 import { command, listRoutes, verbsOf } from '../../../src/operate/cli/routes.ts';
@@ -280,6 +280,18 @@ test('an inspection that fails ends the command with its reason', async (t) => {
     throw new Error('the folder is gone');
   });
   assert.deepEqual(await runHere(run, [], { cwd }), { code: 1, out: '', err: 'gatefold routes: the folder is gone\n' });
+});
+
+test('openapi prints the document of the other controllers, and names one that does not load', async (t) => {
+  const cwd = makeProject(t);
+  const broken = { ...group('A', []), ok: false, error: 'no luck', path: join(cwd, 'AController.ts') };
+  const document = { openapi: '3.1.0' } as unknown as NonNullable<Inspection['document']>;
+  answerInspections(t, () => inspection({ document, groups: [broken] }));
+  assert.deepEqual(await runHere((argv, io) => runCommand(openapi, argv, io), [], { cwd }), {
+    code: 1,
+    out: '{\n  "openapi": "3.1.0"\n}\n',
+    err: 'gatefold openapi: AController.ts does not load and is not in the document: no luck\n',
+  });
 });
 
 test('a folder with a new file that ends the process, each time, is left after as many times as it had files', async (t) => {

@@ -42,6 +42,11 @@ it('store status and doctor report the bytes of the table, from 70 % on with wha
     out,
     /^version: {2}\S+\nrows: {5}1\nbytes: {4}60 of 536870912, 0 %\nwrites: {3}accepted\nstandbys: none is synchronous, .*\nclock: {4}-?\d+ s ahead of this machine\n$/,
   );
+  await store.query(
+    "insert into gatefold.machine (id, name, seen) values ('a', 'vm', clock_timestamp() - interval '9 s')",
+  );
+  const { out: again } = await runHere(runGatefold, ['store', 'status'], { cwd: makeProject(test), env });
+  assert.match(again, /^machine: {2}vm, reported \d+ s ago$/m);
   const full = { ...(await describeStore(store, [])), bytes: 0.8 * MAX_BYTES };
   assert.match(describeBytes(full.bytes), /^429496729\.6 of 536870912, 80 %: beyond it no row can be added.*prune/);
   const findings: string[] = [];
@@ -157,4 +162,10 @@ it('store export writes the session key with STORE_KEY, and without it says that
   assert.equal((await describeStore(store, [storeKey])).keyFailure, undefined);
   assert.equal((await describeStore(store, [])).keyFailure, undefined);
   assert.match((await describeStore(store, ['another key that has 32 characters'])).keyFailure ?? '', /STORE_KEY/);
+});
+
+it('store commands need STORE', async (test) => {
+  const { code, out, err } = await runHere(runGatefold, ['store', 'status'], { cwd: makeProject(test), env: {} });
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, /^gatefold store status: STORE is not set, .*set it to postgres:/);
 });

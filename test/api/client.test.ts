@@ -567,6 +567,15 @@ describe('a stream of events', () => {
     }
   });
 
+  test('yields the last event when the stream ends with a carriage return', async () => {
+    const answer = new Response('data: 1\r\r', { headers: { 'Content-Type': 'text/event-stream' } });
+    const got: unknown[] = [];
+    const answers = [answer];
+    const fetchOnce = async () => answers.shift() ?? new Response(null, { status: 204 });
+    for await (const { data } of await events(client(json({}), { fetch: fetchOnce }))) got.push(data);
+    assert.deepEqual(got, [1]);
+  });
+
   test('is requested again with the id of the last whole event until the service ends it', async () => {
     const answers = ['retry: 1\nid: 7\ndata: 1\n\nid: 8\ndata: half', undefined, 502, 'id: 9\ndata: 2\n\n: end\n\n'];
     const api = client((response) => {

@@ -336,6 +336,10 @@ describe('a failed call is rejected with', () => {
     );
     assert.deepEqual([code, errors], ['HTTP_502', []]);
   });
+  test('HTTP 502 as the message, when the status has no text', async () => {
+    const withoutText = (response: ServerResponse) => response.socket?.end('HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n');
+    assert.equal((await refusal(client(withoutText).user.index())).message, 'HTTP 502');
+  });
   test('the received body of a service with its own error format', async () => {
     const mine = { errors: { body: ['is taken'] }, message: 'theirs' };
     const error = await refusal(
@@ -561,6 +565,15 @@ describe('a stream of events', () => {
       ]);
       assert.equal(reads, Math.ceil(bytes.length / size) + 1);
     }
+  });
+
+  test('yields the last event when the stream ends with a carriage return', async () => {
+    const answer = new Response('data: 1\r\r', { headers: { 'Content-Type': 'text/event-stream' } });
+    const got: unknown[] = [];
+    const answers = [answer];
+    const fetchOnce = async () => answers.shift() ?? new Response(null, { status: 204 });
+    for await (const { data } of await events(client(json({}), { fetch: fetchOnce }))) got.push(data);
+    assert.deepEqual(got, [1]);
   });
 
   test('is requested again with the id of the last whole event until the service ends it', async () => {

@@ -10,6 +10,7 @@ import { type TestContext, test } from 'node:test';
 import { createSessionToken, deriveSessionKey } from '../../../src/callers/credentials/session.ts';
 import { parseTable } from '../../../src/callers/credentials/table/table.ts';
 import { generateToken, hashSecret } from '../../../src/callers/credentials/token.ts';
+import { readRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { CLI } from '../../support/command-bench.ts';
 import { createFolder, makeRow, tableText, writeTable } from '../../support/credentials-bench.ts';
@@ -446,6 +447,27 @@ test('revoke --here revokes beside a row with a repeated field, and that row sta
     table.quarantined.map(({ id, reason }) => [id, reason]),
     [[twice.id, 'it has the field "name" twice']],
   );
+});
+
+test('revoke --here --undo takes back its own revocation alone, and an earlier one stays', async (t) => {
+  const { folder, run } = bench(t);
+  const [good, old, other] = [makeRow(), makeRow(), makeRow()];
+  const ended = { ...old.row, revoked_at: '2026-01-01T00:00:00.000Z' };
+  // A part of this row looks like the good row.
+  const rows = [{ ...other.row, note: good.id }, ended, good.row];
+  const path = join(folder, 'production.json');
+  writeFileSync(path, JSON.stringify({ store: { version: 'a/b/1' }, production: rows }));
+  const env = { STORE: 'postgres://user@127.0.0.1:1/db' };
+  const revoked = () => [...parseTable(readFileSync(path, 'utf8')).rows.values()].map((row) => row.revoked);
+  for (const { id } of [good, old]) await run(`revoke ${id} --here`, { env });
+  assert.deepEqual(revoked(), [false, true, true]);
+  const { out, json } = await run(`revoke ${good.id} --here --undo --json`, { env });
+  assert.deepEqual(json, { id: good.id, revoked_here: false }, out);
+  assert.deepEqual(revoked(), [false, true, false]);
+  const undone = await run(`revoke ${old.id} --here --undo`, { env });
+  assert.equal(undone.out, `${old.id} is on this machine what it is in the store.\n`);
+  assert.deepEqual(revoked(), [false, true, false]);
+  assert.deepEqual(readRevokedHere(folder).size, 0);
 });
 
 test("without STORE, a store's copy is read with a warning, and no command changes it", async (t) => {

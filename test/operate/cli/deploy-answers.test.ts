@@ -7,6 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { MARK, runRemote } from '../../../src/operate/cli/deploy/ssh.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
+import { answerInspections, inspection } from '../../support/inspection-here.ts';
 
 const PROJECT = { 'package.json': '{"name":"@ada/shop"}', 'controllers/AController.js': '', 'lib/a.js': 'abc' };
 const MACHINE = { node: '24.0.0', dir: '/x', user: 'ada', isSetUp: true, hasGatefoldCopy: true };
@@ -24,11 +25,19 @@ function fakeSsh(t: TestContext, script: string): string {
   return bin;
 }
 
-async function deploy(t: TestContext, answers: readonly object[], words: readonly string[], files = {}) {
+async function deploy(
+  t: TestContext,
+  answers: readonly object[],
+  words: readonly string[],
+  files = {},
+  programs: Readonly<Record<string, string>> = {},
+) {
   const text = answers.map((answer) => MARK + JSON.stringify(answer)).join('\n');
   const bin = fakeSsh(t, `echo "$*" >>asked\ncat <<'END'\n${text}\nEND\nwc -c >>bytes`);
+  for (const [name, script] of Object.entries(programs)) writeFileSync(join(bin, name), script, { mode: 0o755 });
   const cwd = makeProject(t, { ...PROJECT, ...files });
-  const ran = await runHere(runGatefold, ['deploy', ...words], { cwd, env: {} });
+  const env = Object.keys(programs).length === 0 ? {} : { PATH: process.env.PATH };
+  const ran = await runHere(runGatefold, ['deploy', ...words], { cwd, env });
   const asked = existsSync(join(bin, 'asked')) ? readFileSync(join(bin, 'asked'), 'utf8') : '';
   const orders = [...asked.matchAll(/deploy-on-machine '(.*)'/g)].map(([, order = '']) => JSON.parse(order));
   const bytes = () => readFileSync(join(bin, 'bytes'), 'utf8').trim().split('\n').map(Number);
@@ -48,6 +57,36 @@ test('deploy prints the steps and the result, and sends the files', async (t) =>
   });
   assert.equal(bytes()[0], 0);
   assert.ok(Number(bytes()[1]) > 1000, 'a tar stream');
+});
+
+test('deploy sends the types that it has written and the page that it has built, and prints what is not written', async (t) => {
+  const scripts = { 'build:web': 'x' };
+  const files = {
+    'package.json': JSON.stringify({ name: 'shop', scripts }),
+    'controllers/BController.ts': '',
+  };
+  const broken = { group: 'B', file: 'BController.ts', path: '/x', ok: false, error: 'no luck', operations: [] };
+  let isAsked = false;
+  answerInspections(t, ({ settings: { controllersDir } }) => {
+    if (!isAsked) writeFileSync(join(controllersDir, 'made.ts'), '');
+    isAsked = true;
+    return inspection({ groups: [broken] });
+  });
+  const npm = `#!/bin/sh\n[ "$*" = "run build:web" ] && echo >built.html\n`;
+  const { code, err, orders } = await deploy(t, [MACHINE, { result: RESULT }], ['vm'], files, { npm });
+  assert.deepEqual(err.split('\n'), [
+    'BController.ts does not load: no luck',
+    'npm run build:web',
+    'vm: 6 files, 47 bytes',
+    '',
+  ]);
+  assert.deepEqual([code, orders[0].fileCount, orders[0].hasTypeScript, orders[0].hasPage], [0, 6, true, true]);
+});
+
+test('deploy --back neither writes types nor builds a page', async (t) => {
+  const files = { 'package.json': '{"name":"shop","scripts":{"build:web":"x"}}', 'controllers/BController.ts': '' };
+  const { code, err } = await deploy(t, [MACHINE, { result: RESULT }], ['vm', '--back'], files);
+  assert.deepEqual([code, err], [0, '']);
 });
 
 test('deploy sends its own Gatefold to a machine that has another one', async (t) => {

@@ -1,13 +1,14 @@
 // The part of `gatefold deploy` that runs on the machine, without ssh: which files are removed and which are kept.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, chownSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, { chmodSync, chownSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { pruneCopies, removeRelease } from '../../../src/operate/cli/deploy/folders.ts';
 import { extract, runNpm, setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
-import { serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
+import { readEnvironment, readRecord, serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
 import { createFolder } from '../../support/folder.ts';
 
 test('pruneCopies removes old copies of Gatefold and keeps each copy in use', (t) => {
@@ -88,6 +89,54 @@ test('extract gives a stream up after a minute of silence, which begins again wi
   await assert.rejects(extracting, { message: 'Cannot extract the files: the connection is lost' });
 });
 
+describe('extract names why a stream is no release', () => {
+  const rows: [name: string, tar: string | undefined, message: RegExp][] = [
+    ['by the first line of tar', '#!/bin/sh\ncat >/dev/null\necho first >&2\necho second >&2\nexit 2\n', /: first$/],
+    ['by the exit code of a silent tar', '#!/bin/sh\ncat >/dev/null\nexit 3\n', /: tar ended with 3$/],
+    ['when there is no tar', undefined, /^there is no tar$/],
+  ];
+  for (const [name, tar, message] of rows)
+    test(name, async (t) => {
+      const bin = createFolder(t);
+      if (tar !== undefined) writeFileSync(join(bin, 'tar'), tar, { mode: 0o755 });
+      const path = process.env.PATH;
+      t.after(() => {
+        process.env.PATH = path;
+      });
+      process.env.PATH = tar === undefined ? bin : `${bin}:${path}`;
+      await assert.rejects(extract(Readable.from(['x']), bin), { message });
+    });
+});
+
+test('runNpm names a missing npm with its remedy, and an npm that cannot be started', (t) => {
+  const bin = createFolder(t);
+  assert.throws(() => runNpm(['ci'], bin, { PATH: bin }), {
+    message: 'There is no npm on this machine: on Debian, apt-get install npm brings it',
+  });
+  writeFileSync(join(bin, 'npm'), '', { mode: 0o644 });
+  assert.throws(() => runNpm(['ci', '--omit=dev', 'x'], bin, { PATH: bin }), /^Error: npm ci --omit=dev: .*EACCES/);
+});
+
+test('readRecord says who may read the record, and readEnvironment names a file that ends the shell', (t) => {
+  const dir = createFolder(t, { env: 'exit 3\n', 'data/generation.json': '{}' });
+  assert.throws(() => readEnvironment(dir), {
+    message: `Cannot read ${join(dir, 'env')}: it is not what a shell reads`,
+  });
+  const stat = t.mock.method(fs, 'statSync', () => {
+    throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+  });
+  syncBuiltinESMExports();
+  try {
+    assert.throws(
+      () => readRecord(join(dir, 'data')),
+      /generation\.json: .*\. Deploy as the user of the service, or as root$/,
+    );
+  } finally {
+    stat.mock.restore();
+    syncBuiltinESMExports();
+  }
+});
+
 describe('the modes of a release', () => {
   const FILES: Readonly<Record<string, readonly [received: number, own: string, service: string]>> = {
     'a.js': [0o644, '644', '644'],
@@ -134,6 +183,13 @@ describe('the modes of a release', () => {
     assert.throws(
       () => modesAfter(t, 0),
       /The service could not read .*: deploy as the user of the service, or as root/,
+    );
+  });
+
+  test('are refused with a remedy, when the group cannot be set', (t) => {
+    assert.throws(
+      () => modesAfter(t, 2 ** 40),
+      /The service could not read \S+, which is not for everybody: deploy as the user of the service, or as root \(/,
     );
   });
 

@@ -2,7 +2,7 @@
 // record that leads through the link `current` stands for a service that loads each release at once.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
+import fs, {
   chmodSync,
   existsSync,
   mkdirSync,
@@ -14,9 +14,11 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
+import { acquireLock } from '../../../src/base/folder-lock.ts';
 import { runOnMachine } from '../../../src/operate/cli/deploy/machine.ts';
 import type { Order, Reply, Result } from '../../../src/operate/cli/deploy/order.ts';
 import { MARK } from '../../../src/operate/cli/deploy/ssh.ts';
@@ -57,7 +59,10 @@ function createMachine(t: TestContext) {
     note: (name: string) => JSON.parse(readFileSync(join(dir, 'releases', name, '.gatefold-release.json'), 'utf8')),
     current: () => [readlinkSync(join(dir, 'current')), readlinkSync(join(dir, 'runtime/current'))],
     releases: () => readdirSync(join(dir, 'releases')).sort(),
-    /** Runs an order with these files. `onStep` is called before the process does the step. */
+    /**
+     * Runs an order with these files. `onStep` is called before the process does the step, and its error is that of
+     * the connection.
+     */
     async run(change: Partial<Order>, files: Record<string, string> = FILES, onStep = (_step: string) => {}) {
       const names = Object.keys(files);
       const root = createFolder(t, files);
@@ -90,12 +95,19 @@ async function runHere(t: TestContext, order: Order, tar: Buffer, onStep: (step:
       if (!String(text).startsWith(MARK)) return write(text, ...more);
       const reply: Reply = JSON.parse(text.slice(MARK.length));
       replies.push(reply);
-      if ('step' in reply) onStep(reply.step);
-      (more.at(-1) as () => void)();
+      let failure: unknown;
+      try {
+        if ('step' in reply) onStep(reply.step);
+      } catch (error) {
+        failure = error;
+      }
+      (more.at(-1) as (error?: unknown) => void)(failure);
       return true;
     }),
   ];
   const listeners = [process.listeners('SIGHUP'), stdout.listeners('error')] as const;
+  // An earlier test that failed has set it.
+  process.exitCode = undefined;
   try {
     await runOnMachine(JSON.stringify(order));
     assert.equal(process.exitCode === 1, error !== '', 'the exit code says whether the order failed');
@@ -127,6 +139,7 @@ test('a first release starts nothing, and says how to start it', async (t) => {
   assert.deepEqual(machine.note(R1).before, null);
   assert.equal(machine.note(R1).runtime, 'one');
   assert.equal(readFileSync(join(dir, 'current/controllers/AController.js'), 'utf8'), 'old');
+  assert.equal(statSync(join(dir, 'releases', R1)).mode & 0o777, 0o755);
   assert.deepEqual([machine.releases(), existsSync(join(dir, 'deploy.lock'))], [[R1], false]);
 });
 
@@ -270,6 +283,105 @@ test('packages are installed, or copied from the release before, and predeploy h
   assert.deepEqual(machine.releases(), [R1, R2, R3]);
 });
 
+test('a deployment does not wait long for another one that holds the lock', async (t) => {
+  const machine = createMachine(t);
+  const lock = await acquireLock(join(machine.dir, 'deploy.lock'));
+  t.after(() => lock.release());
+  let passed = 0;
+  const { now } = performance;
+  const clock = t.mock.method(performance, 'now', () => {
+    passed += 2000;
+    return now.call(performance) + passed;
+  });
+  const { error } = await machine.run({});
+  clock.mock.restore();
+  assert.match(error, /^Another deployment to \S+ is under way\. Cannot lock \S+: process \d+ has held it for 3 s\n$/);
+  assert.ok(error.includes(`process ${process.pid} `), error);
+});
+
+test('a connection that is lost before the swap leaves no release', async (t) => {
+  const machine = createMachine(t);
+  const { error, result } = await machine.run({}, FILES, () => {
+    throw new Error('EPIPE');
+  });
+  assert.deepEqual([error, result], ['The connection is lost, and nothing has changed\n', undefined]);
+  assert.deepEqual([machine.releases(), existsSync(join(machine.dir, 'current'))], [[], false]);
+});
+
+describe('a full disk', () => {
+  /** Only a folder whose name ends like this is on a full disk. */
+  const fill = (t: TestContext, ending: string) => {
+    const { statfsSync } = fs;
+    const stat = t.mock.method(fs, 'statfsSync', (path: string) =>
+      path.endsWith(ending) ? { bavail: 15, bsize: 4096 } : statfsSync(path),
+    );
+    syncBuiltinESMExports();
+    t.after(() => {
+      stat.mock.restore();
+      syncBuiltinESMExports();
+    });
+  };
+  const npmThatFails = (t: TestContext, dir: string, text: string) => {
+    const bin = createFolder(t, { npm: `#!/bin/sh\necho '${text}'\nexit 1\n` });
+    chmodSync(join(bin, 'npm'), 0o755);
+    writeFileSync(join(dir, 'env'), `PATH="${bin}:$PATH"\n`);
+  };
+  const files = { ...FILES, 'package-lock.json': '{}' };
+  const message = (dir: string) => `Cannot make the release: no space is left on the disk of ${dir}/releases`;
+
+  test('of the data ends a deployment before it begins', async (t) => {
+    const machine = createMachine(t);
+    mkdirSync(join(machine.dir, 'data'));
+    fill(t, '/data');
+    const { error } = await machine.run({});
+    const reason = 'the service could not answer there';
+    assert.equal(error, `No space is left on the disk of ${machine.dir}/data: ${reason}\n`);
+  });
+
+  test('is the reason why a release fails, although the error does not say so', async (t) => {
+    const machine = createMachine(t);
+    npmThatFails(t, machine.dir, 'no luck');
+    fill(t, '.part');
+    const { error } = await machine.run({}, files);
+    assert.equal(error, `${message(machine.dir)} (npm ci --omit=dev ended with 1: no luck)\n`);
+    assert.deepEqual(machine.releases(), []);
+  });
+
+  test('is named by the error of npm', async (t) => {
+    const machine = createMachine(t);
+    npmThatFails(t, machine.dir, 'npm error code ENOSPC');
+    assert.equal((await machine.run({}, files)).error, `${message(machine.dir)}\n`);
+  });
+});
+
+test('a release with TypeScript needs tsx on an older Node, also when tsx is a development package', {
+  skip: process.features.typescript ? 'this Node loads TypeScript itself' : false,
+}, async (t) => {
+  const machine = createMachine(t);
+  const { dir } = machine;
+  const bin = createFolder(t, {
+    npm: '#!/bin/sh\necho "$*" >>"$LOG"\n[ "$2" = --omit=dev ] || mkdir -p node_modules/tsx\n',
+  });
+  chmodSync(join(bin, 'npm'), 0o755);
+  const log = join(bin, 'log');
+  writeFileSync(join(dir, 'env'), `LOG='${log}'\nPATH="${bin}:$PATH"\n`);
+  const without = await machine.run({ hasTypeScript: true }, { ...FILES, 'package-lock.json': '{}' });
+  const remedy = 'install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)';
+  assert.equal(without.error, `Node ${process.versions.node} cannot load TypeScript: ${remedy}\n`);
+  const manifest = '{"name":"shop","devDependencies":{"tsx":"4"}}';
+  const files = { ...FILES, 'package.json': manifest, 'package-lock.json': '{}' };
+  assert.equal((await machine.run({ hasTypeScript: true }, files)).error, '');
+  assert.match(machine.note(R1).packages, / dev$/);
+  assert.deepEqual(readFileSync(log, 'utf8').split('\n'), [
+    'ci --omit=dev --no-audit --no-fund',
+    'ci --include=dev --no-audit --no-fund',
+    '',
+  ]);
+  // A project without TypeScript needs no tsx.
+  assert.equal((await machine.run({ releaseName: R2 }, files)).error, '');
+  assert.doesNotMatch(machine.note(R2).packages, / dev$/);
+});
+
 describe('a deployment changes nothing', () => {
   const rows: [
     name: string,
@@ -292,6 +404,11 @@ describe('a deployment changes nothing', () => {
       'where current is no link',
       (dir) => `${dir}/current is not a link: move it away`,
       ({ dir }) => mkdirSync(join(dir, 'current')),
+    ],
+    [
+      'where it cannot write',
+      (dir) => `Cannot write to ${dir}: a part of the path is not a folder`,
+      ({ dir }) => writeFileSync(join(dir, 'deploy.lock'), ''),
     ],
     [
       'after a file was lost',

@@ -9,6 +9,7 @@ import {
   mkdirSync,
   readFileSync,
   realpathSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -207,6 +208,14 @@ describe('planProject', () => {
       }
       assert.throws(() => plan(root), /Cannot deploy .*\/lib\/caf\uFFFD: its name .* is not UTF-8\. Rename it/);
     });
+
+  test('refuses a folder without package.json, and says what makes one', (t) => {
+    const root = makeProject(t, PROJECT);
+    rmSync(join(root, 'package.json'));
+    assert.throws(() => plan(root), {
+      message: `Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`,
+    });
+  });
 
   const locked = (resolved: string, name = 'x', link = false): Record<string, string> => ({
     ...PROJECT,
@@ -606,6 +615,7 @@ test('waitForRelease reports a crashed service as not answering, and a failed st
   };
   assert.match((await wait('serving', []))[0] ?? '', /has not answered/);
   assert.deepEqual(await wait('rejected', [{ error: 'the port is taken' }]), ['the port is taken']);
+  assert.deepEqual(await wait('rejected', []), ['the service has refused it']);
 });
 
 test('the error about an invalid generation record does not suggest another user', (t) => {

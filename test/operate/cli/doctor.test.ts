@@ -7,8 +7,10 @@ import { findLookAlikes } from '../../../src/live/load/look-alikes.ts';
 import { runCommand } from '../../../src/operate/cli/command.ts';
 import { checkNode, command, examine as examineParts } from '../../../src/operate/cli/doctor.ts';
 import type { Finding, Report } from '../../../src/operate/cli/finding.ts';
-import { type Inspection, inspectFolder } from '../../../src/operate/cli/inspection.ts';
+import { type Inspection, inspectFolder, type LoadedGroup } from '../../../src/operate/cli/inspection.ts';
+import { version } from '../../../src/own-files.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
+import { answerInspections, inspection } from '../../support/inspection-here.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const HASH = `sha256:${'A'.repeat(43)}`;
@@ -195,6 +197,40 @@ test('doctor names a service file that does not load once', async (t) => {
   const { lines, wrong } = await examine(makeProject(t, { ...SDK, 'controllers/service.mjs': service }));
   assert.equal(wrong, 1, lines.join('\n'));
   has(lines, 'wrong service controllers/service.mjs:2: it does not load, so every request is a 500: ');
+});
+
+test('doctor reports what an inspection says about groups, operations and fields', async (t) => {
+  const cwd = makeProject(t, {
+    ...SDK,
+    'node_modules/gatefold/package.json': '{"name":"gatefold","version":"0.0.1"}',
+  });
+  const path = join(cwd, 'controllers/SdkController.mjs');
+  const load = { group: 'Sdk', file: 'SdkController.mjs', path, ok: true };
+  const params = 'its params have no type';
+  const operations = [
+    { name: 'index', contract: { checked: '', unchecked: params }, sendsAll: true },
+    { name: 'created', contract: { checked: '', unchecked: params } },
+    { name: 'patch', contract: { checked: '', unchecked: 'it has no annotation' } },
+  ];
+  const notes = [
+    { event: 'result-unfiltered', reason: 'a union' },
+    { event: 'other', reason: 'no matter' },
+  ] as unknown as NonNullable<LoadedGroup['notes']>;
+  answerInspections(t, () => inspection({ groups: [{ ...load, operations, notes }] }));
+  const { lines } = await examine(cwd);
+  const at = 'controllers controllers/SdkController.mjs:';
+  assert.deepEqual(lines, [
+    `warning folder node_modules/gatefold: controllers import gatefold 0.0.1, and ${version()} runs them`,
+    `warning ${at} results: 'declared' does not limit a union`,
+    `note ${at} index, created: the path and query are not checked: its params have no type`,
+    `note ${at} patch: the data is not checked: it has no annotation`,
+    "note controllers controllers: undeclared fields of results go out (sdk): write results: 'declared' in service.ts",
+  ]);
+  answerInspections(t, () => {
+    throw new Error('the code ended the process');
+  });
+  const failed = await examine(cwd);
+  assert.deepEqual([failed.wrong, failed.lines[1]], [1, 'wrong folder the code ended the process']);
 });
 
 const NAME_RULE = 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js';

@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { startTest } from '../../../src/api/testing.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
+import { answerInspections, inspection } from '../../support/inspection-here.ts';
 import { GATEFOLD } from '../../support/service.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['new', ...argv], io);
@@ -206,4 +207,31 @@ test('types writes a file once, and --check refuses an old one', async (t) => {
   const refusal = 'gatefold types: web/api.ts is out of date. Run: gatefold types --out web/api.ts\n';
   assert.deepEqual(await types('--out', 'web/api.ts', '--check'), [1, refusal]);
   assert.equal(readFileSync(path, 'utf8'), 'old');
+});
+
+test('types fails where it can read or write no file, and names a controller that does not load', async (t) => {
+  const cwd = makeProject(t, { file: '' });
+  symlinkSync('nowhere/api.ts', join(cwd, 'link.ts'));
+  const declarations = { text: 'export type Api = 1;\n', untypedOperations: ['a.index: it has no type'] };
+  const types = (...words: string[]) => runHere((argv, io) => runGatefold(['types', ...argv], io), words, { cwd });
+  answerInspections(t, () => inspection({ declarations }));
+  assert.deepEqual(await types(), {
+    code: 0,
+    out: 'export type Api = 1;\n',
+    err: 'gatefold types: a.index: it has no type\n',
+  });
+  for (const [out, reason] of [
+    ['controllers', /^gatefold types: Cannot read \S+\/controllers: .+\n$/],
+    ['link.ts', /^gatefold types: Cannot write \S+\/link\.ts: .+\n$/],
+  ] as const) {
+    const { code, err } = await types('--out', out);
+    assert.equal(code, 1);
+    assert.match(err, reason);
+  }
+  const path = join(cwd, 'controllers/AController.ts');
+  const broken = { group: 'A', file: 'AController.ts', path, at: `${path}:3`, ok: false, error: 'no', operations: [] };
+  answerInspections(t, () => inspection({ declarations, groups: [broken] }));
+  const failure = 'gatefold types: controllers/AController.ts:3 does not load: no\n';
+  assert.deepEqual(await types('--out', 'api.ts'), { code: 1, out: '', err: failure });
+  assert.equal(existsSync(join(cwd, 'api.ts')), false);
 });

@@ -3,13 +3,15 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { FALLBACK } from '../../../src/base/group-name.ts';
 import { runCommand } from '../../../src/operate/cli/command.ts';
-import type { LoadedGroup } from '../../../src/operate/cli/inspection.ts';
+import type { Inspection, LoadedGroup } from '../../../src/operate/cli/inspection.ts';
 import { command as newCommand } from '../../../src/operate/cli/new.ts';
 import { command as openapi } from '../../../src/operate/cli/openapi.ts';
-import { command, listRoutes } from '../../../src/operate/cli/routes.ts';
+import { command, listRoutes, verbsOf } from '../../../src/operate/cli/routes.ts';
 import { type Route, routeTable } from '../../../src/request/routes.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
+import { answerInspections, inspection } from '../../support/inspection-here.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
 const group = (name: string, operations: string[]): LoadedGroup => ({
@@ -234,4 +236,76 @@ test('routes fails when a controller ends the process after it was loaded', asyn
     err,
     /^gatefold routes: Cannot load the controllers in .*: the code ended the process with exit code 4\n$/,
   );
+});
+
+test('routes shows the callers, the strict groups of the service file, and the fallback at its own path', async (t) => {
+  const cwd = makeProject(t);
+  const service = { ...group('service', []), file: 'service.ts' };
+  const groups: LoadedGroup[] = [
+    group(FALLBACK, ['GET', 'GET {path*}']),
+    { ...group('B', ['index', 'pay']), strict: 'service' },
+    { ...group('A', ['index']), strict: 'service' },
+    { ...group('C', []), operations: [{ name: 'index', access: 'staff' }] },
+  ];
+  answerInspections(t, () => inspection({ service, groups }));
+  const { code, out } = await runHere(run, [], { cwd });
+  assert.equal(code, 0);
+  const lines = out.trimEnd().split('\n');
+  assert.deepEqual(
+    lines.slice(4).map((line) => line.replaceAll(/ +/g, ' ')),
+    [
+      'GET,HEAD /api/a index /srv/AController.ts',
+      'GET,HEAD /api/b index /srv/BController.ts',
+      'POST /api/b/pay pay /srv/BController.ts',
+      'GET,HEAD /api/c index staff /srv/CController.ts',
+      'any /api/c/index index staff /srv/CController.ts',
+      'GET,HEAD / GET /srv//*Controller.ts',
+      'GET,HEAD /{path*} GET {path*} /srv//*Controller.ts',
+      '',
+      'Strict because of service.ts: A, B',
+    ],
+  );
+  const { routes } = JSON.parse((await runHere(run, ['--json'], { cwd })).out) as { routes: { strict?: string }[] };
+  assert.deepEqual(
+    routes.slice(4).map(({ strict }) => strict),
+    ['service', 'service', 'service', undefined, undefined, undefined, undefined],
+  );
+  const route = { kind: 'explicit', path: '/', operation: 'x' } as const;
+  assert.equal(verbsOf({ ...route, methods: 'any', except: ['POST', 'GET'] }), 'any but POST,GET');
+});
+
+test('an inspection that fails ends the command with its reason', async (t) => {
+  const cwd = makeProject(t);
+  answerInspections(t, () => {
+    throw new Error('the folder is gone');
+  });
+  assert.deepEqual(await runHere(run, [], { cwd }), { code: 1, out: '', err: 'gatefold routes: the folder is gone\n' });
+});
+
+test('openapi prints the document of the other controllers, and names one that does not load', async (t) => {
+  const cwd = makeProject(t);
+  const broken = { ...group('A', []), ok: false, error: 'no luck', path: join(cwd, 'AController.ts') };
+  const document = { openapi: '3.1.0' } as unknown as NonNullable<Inspection['document']>;
+  answerInspections(t, () => inspection({ document, groups: [broken] }));
+  assert.deepEqual(await runHere((argv, io) => runCommand(openapi, argv, io), [], { cwd }), {
+    code: 1,
+    out: '{\n  "openapi": "3.1.0"\n}\n',
+    err: 'gatefold openapi: AController.ts does not load and is not in the document: no luck\n',
+  });
+});
+
+test('a folder with a new file that ends the process, each time, is left after as many times as it had files', async (t) => {
+  const cwd = makeProject(t, { 'controllers/AController.js': '' });
+  const skipped: unknown[] = [];
+  answerInspections(t, ({ skip }, child) => {
+    skipped.push(skip);
+    child.emit('message', { kind: 'loading', file: `${'ABC'[skip.length]}Controller.js` });
+    child.emit('close', 7, null);
+    return undefined;
+  });
+  const { code, err } = await runHere(run, [], { cwd });
+  const reason = 'it ended the process with exit code 7 while loading';
+  assert.deepEqual(skipped, [[], [['AController.js', reason]]]);
+  const advice = 'the folder keeps changing; try again when it does not';
+  assert.deepEqual([code, err], [1, `gatefold routes: Cannot load the controllers: ${advice}\n`]);
 });

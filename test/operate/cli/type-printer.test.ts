@@ -1,7 +1,7 @@
 // Types that `gatefold contracts` prints or refuses, in this process and with one TypeScript.
 // test/slow/cli-contracts.slow.ts runs the command with each TypeScript.
 import assert from 'node:assert/strict';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type ts from 'typescript-5';
@@ -29,6 +29,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   'Record<string, number> & { size: number }': ['{\n  [key: string]: number;\n  size: number;\n}'],
   '{ [name: symbol]: string; a: string }': ['{\n  a: string;\n}'],
   'string & { __brand: "Id" }': ['string'],
+  '[...Tags, 1]': ['[...Array<(string)>, (1)]'],
   '[string, number?, ...boolean[]]': ['[(string), (number | undefined)?, ...Array<(boolean)>]'],
   'readonly (string | number)[]': ['Array<number | string>'],
   Tags: ['Array<string>'],
@@ -46,6 +47,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
 
 const REFUSED: Readonly<Record<string, RegExp>> = {
   '() => void': /^T is a function, which JSON has not$/,
+  '{ toISOString(): string }': /^T\.toISOString is a function, which JSON has not$/,
   'new () => object': /^T is a function, which JSON has not$/,
   'Map<string, string>': /^T is a Map, which JSON has not$/,
   '{ deep: { list: Set<number>[] } }': /^T\.deep\.list\[\] is a Set, which JSON has not$/,
@@ -68,9 +70,13 @@ const LOST: Readonly<Record<string, string | undefined>> = {
   'Pick<Decorated, "a">': 'a decorator',
   'ReturnType<typeof parse>': 'the schema schema',
   'typeof built': 'the schema build()',
+  // A package infers this type from its schema.
+  Inferred: 'the schema model',
+  'typeof taken': 'the schema build()',
 };
 
 const DECLARATIONS = `
+import type { Inferred } from 'models';
 interface Tags extends Array<string> {}
 interface Moment { toISOString(): string; getTime(): number }
 interface Tree { name: string; kids: Tree[]; first?: Tree }
@@ -89,6 +95,7 @@ declare const schema: { '~standard': object };
 const parse = () => schema;
 declare function build(): { safeParse(): void };
 const built = [build()];
+const { taken } = { taken: [build()] };
 `;
 
 describe('gatefold contracts', () => {
@@ -97,10 +104,17 @@ describe('gatefold contracts', () => {
 
   const texts = [...new Set([PRINTED, REFUSED, LOST].flatMap((rows) => Object.keys(rows)))];
   const aliases = texts.map((text, i) => `export type T${i} = ${text};\n`).join('');
-  const folder = makeProject({ after }, { 'src/types.ts': DECLARATIONS + aliases });
+  const folder = makeProject(
+    { after },
+    {
+      'src/types.ts': DECLARATIONS + aliases,
+      'node_modules/models/package.json': '{"name":"models","version":"1.0.0","types":"i.d.ts"}',
+      'node_modules/models/i.d.ts':
+        "declare const model: { '~standard': { output: { a: string } } };\nexport type Inferred = Readonly<(typeof model)['~standard']['output']>;\n",
+    },
+  );
 
   before(async () => {
-    mkdirSync(join(folder, 'node_modules'));
     symlinkSync(join(ROOT, 'node_modules/typescript-5'), join(folder, 'node_modules/typescript'));
     const path = join(folder, 'src/types.ts');
     // Printing needs none of the functions that `openTypeProject` adds.

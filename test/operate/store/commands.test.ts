@@ -42,6 +42,11 @@ it('store status and doctor report the bytes of the table, from 70 % on with wha
     out,
     /^version: {2}\S+\nrows: {5}1\nbytes: {4}60 of 536870912, 0 %\nwrites: {3}accepted\nstandbys: none is synchronous, .*\nclock: {4}-?\d+ s ahead of this machine\n$/,
   );
+  await store.query(
+    "insert into gatefold.machine (id, name, seen) values ('a', 'vm', clock_timestamp() - interval '9 s')",
+  );
+  const { out: again } = await runHere(runGatefold, ['store', 'status'], { cwd: makeProject(test), env });
+  assert.match(again, /^machine: {2}vm, reported \d+ s ago$/m);
   const full = { ...(await describeStore(store, [])), bytes: 0.8 * MAX_BYTES };
   assert.match(describeBytes(full.bytes), /^429496729\.6 of 536870912, 80 %: beyond it no row can be added.*prune/);
   const findings: string[] = [];
@@ -128,4 +133,39 @@ it('store import adds rows to an empty store, with --merge the ones that it lack
   assert.deepEqual(await run('init'), [0, 'The store is prepared: schema gatefold.']);
   const [code, sql] = await run('init', '--print');
   assert.match(`${code} ${sql}`, /^0 create schema if not exists gatefold;\n/i);
+});
+
+it('store export writes the session key with STORE_KEY, and without it says that the key is missing', {
+  skip: noPostgres,
+}, async (test) => {
+  const { store, url } = await startStore(test);
+  const cwd = makeProject(test);
+  const storeKey = 'the key of the store: 32 characters';
+  const folder = makeProject(test);
+  await syncSessionKey(store, createSeal([storeKey]), folder);
+  const env = { STORE: url.replace('postgres@', 'postgres:@') };
+  const run = async (keys: object, ...words: string[]) => {
+    const { code, out, err } = await runHere(runGatefold, ['store', ...words], { cwd, env: { ...env, ...keys } });
+    return [code, `${out}${err}`.trimEnd()];
+  };
+  const exported = (name: string) => `Exported 0 rows to ${join(cwd, name, 'production.json')}.`;
+  const warning = 'gatefold store export: the session key was not exported: STORE_KEY is not set';
+  assert.deepEqual(await run({}, 'export', 'without'), [0, `${exported('without')}\n${warning}`]);
+  assert.equal(existsSync(join(cwd, 'without/session.key')), false);
+  assert.deepEqual(await run({ STORE_KEY: storeKey }, 'export', 'with'), [0, exported('with')]);
+  const keyOf = (path: string) => readFileSync(join(path, 'session.key'), 'utf8');
+  assert.equal(keyOf(join(cwd, 'with')), keyOf(folder));
+  assert.deepEqual(await run({ STORE_KEY: storeKey }, 'import'), [
+    0,
+    `Imported 0 rows of ${join(cwd, 'data/production.json')}.`,
+  ]);
+  assert.equal((await describeStore(store, [storeKey])).keyFailure, undefined);
+  assert.equal((await describeStore(store, [])).keyFailure, undefined);
+  assert.match((await describeStore(store, ['another key that has 32 characters'])).keyFailure ?? '', /STORE_KEY/);
+});
+
+it('store commands need STORE', async (test) => {
+  const { code, out, err } = await runHere(runGatefold, ['store', 'status'], { cwd: makeProject(test), env: {} });
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, /^gatefold store status: STORE is not set, .*set it to postgres:/);
 });

@@ -141,7 +141,7 @@ describe('createExporter', () => {
       );
     });
 
-  for (const status of [400, 401, 404, 413, 500, 302])
+  for (const status of [400, 401, 404, 413, 500, 300, 302])
     it(`drops and counts a batch that the collector refuses with ${status}`, async (test) => {
       const collector = await startCollector();
       test.after(() => collector.close());

@@ -192,6 +192,17 @@ describe('a private or protected method is not an operation', () => {
       }
     });
 
+  test('an operation without its class is refused beside a file with the word private that is not read', async () => {
+    const folder = join(dir, 'unreadable');
+    mkdirSync(folder);
+    const made = "const make = () => class { static operations = { '*': { unchecked: true } }; created() {} };";
+    writeFileSync(join(folder, 'XController.ts'), `import './lib.ts';\n${made}\nexport default make();`);
+    // The reader takes this slash for a division, so the brace has no partner.
+    writeFileSync(join(folder, 'lib.ts'), "if (Math) {} /[{]/.test(''); // private\n");
+    const [load] = await createGroups({ dir: folder, log: silent }).loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.match(load?.error ?? 'it loaded', /created may be private or protected, and its class is not found/);
+  });
+
   test('a public method of an ancestor stays an operation beside private methods', async () => {
     mkdirSync(join(dir, 'public'));
     writeFileSync(

@@ -163,6 +163,10 @@ describe('static operations', () => {
         () => readMountSettings({ [property]: wrong }, kind),
         new LoadRefusal('INVALID_SETTING', `mount: ${property} must be ${form}`),
       );
+    assert.throws(
+      () => readMountSettings([], 'web'),
+      new LoadRefusal('INVALID_SETTING', 'the settings of a mount must be a plain object'),
+    );
     const own = 'access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked, cors';
     assert.throws(
       () => readMountSettings({ strip: true }, 'web'),

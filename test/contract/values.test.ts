@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check/compile.ts';
 import { FAULTS, joinAlternatives } from '../../src/contract/check/messages.ts';
 import { CheckRun } from '../../src/contract/check/run.ts';
+import type { Schema } from '../../src/contract/contract.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
@@ -555,6 +556,20 @@ test('only check/messages.ts contains the texts of mistakes', () => {
     assert.doesNotMatch(source, /\breport\(\s*['"`]/, file);
     if (file !== 'messages.ts') assert.doesNotMatch(source, /['"`](?:must|is) [a-z]/, file);
   }
+});
+
+test('a part of a union that refuses all values accepts none, and a part without a keyword accepts all', () => {
+  const mistakesOf = (anyOf: readonly Schema[], value: unknown, isText = false) => {
+    const run = new CheckRun();
+    createCompiler({}, isText).compile({ anyOf })(value, run);
+    return run.mistakes.map(({ message }) => message);
+  };
+  const never = { not: {} };
+  assert.deepEqual(mistakesOf([{}, { type: 'string' }], 1), []);
+  assert.deepEqual(mistakesOf([{}, { type: 'string' }], null), []);
+  assert.deepEqual(mistakesOf([never, { type: 'number' }], 1), []);
+  assert.deepEqual(mistakesOf([never, { type: 'number' }], 'x'), ['must be a number']);
+  assert.deepEqual(mistakesOf([never, { type: 'number' }], 'x', true), ['must be a number']);
 });
 
 test('the compiler throws on a keyword or type that it cannot check', () => {

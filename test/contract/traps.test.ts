@@ -45,6 +45,12 @@ describe('the parser finds the members of a class with', () => {
       'a division behind ++': ['a() { let b = 1; return b++ / 2 / 3 }\n', 'a'],
       'a division behind ]': ['a = b[0] / c[1] / 2\n', 'a'],
       'a division behind a keyword that is a field': ['a = b.return / 2 / c\n', 'a'],
+      'a division behind a keyword that is a field, and a slash in brackets': [
+        "a = b.return / (2 + '/'.length)\n",
+        'a',
+      ],
+      'a division behind a number, and a slash in brackets': ["a = 1 / (2 + '/'.length)\n", 'a'],
+      'a division behind a string, and a slash in brackets': ["a = 'b' / (2 + '/'.length)\n", 'a'],
       'two divisions that look like a regular expression': ['a = b / c / d\n', 'a'],
       'nested templates': [`a = ${B}x ${HOLE}${B}} ${HOLE}{ b: '}' }.b} {${B}} }${B}\n`, 'a'],
       'a template with a function': [`a = ${B}${HOLE}[1].map((b) => { return ${B}{${HOLE}b}${B} })}${B}\n`, 'a'],

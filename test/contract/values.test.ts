@@ -541,7 +541,9 @@ test('a field __proto__ of a record stays a field', () => {
   const check = checkOf('Record<string, Date>', false);
   const { made } = check(JSON.parse('{"__proto__":"2026-01-01T00:00:00Z"}')) as { made: object };
   assert.equal(Object.getPrototypeOf(made), Object.prototype);
-  assert.ok(Object.hasOwn(made, '__proto__'));
+  const { value, ...attributes } = Object.getOwnPropertyDescriptor(made, '__proto__') ?? {};
+  assert.deepEqual(value, new Date('2026-01-01T00:00:00Z'));
+  assert.deepEqual(attributes, { writable: true, enumerable: true, configurable: true });
 });
 
 test('a check stops after 50 mistakes', () => {

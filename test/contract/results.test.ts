@@ -204,6 +204,8 @@ describe('the filter of results', () => {
     const sent = { a: '1', b: 2, c: 3 };
     const rows: [returnedSchema: Record<string, unknown>, sent: unknown, shown: unknown][] = [
       [own, sent, { a: '1' }],
+      [{ ...own, type: ['object', 'null'] }, sent, { a: '1' }],
+      [{ type: ['array', 'null'], items: own }, [sent], [{ a: '1' }]],
       [{ anyOf: [{ const: 'x' }, own] }, sent, { a: '1' }],
       [{ anyOf: [{ const: 'x' }, own] }, 'x', 'x'],
       [{ anyOf: [{ enum: ['x', 1] }, own] }, sent, { a: '1' }],

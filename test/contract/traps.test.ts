@@ -51,6 +51,10 @@ describe('the parser finds the members of a class with', () => {
       ],
       'a division behind a number, and a slash in brackets': ["a = 1 / (2 + '/'.length)\n", 'a'],
       'a division behind a string, and a slash in brackets': ["a = 'b' / (2 + '/'.length)\n", 'a'],
+      'a division behind a value with !, and a slash in brackets': [
+        "a = 'b'! / (2 + '/'.length)\nc = (b)! / (2 + '/'.length)\nd = b[0]! / (2 + '/'.length)\n",
+        'a c d',
+      ],
       'two divisions that look like a regular expression': ['a = b / c / d\n', 'a'],
       'nested templates': [`a = ${B}x ${HOLE}${B}} ${HOLE}{ b: '}' }.b} {${B}} }${B}\n`, 'a'],
       'a template with a function': [`a = ${B}${HOLE}[1].map((b) => { return ${B}{${HOLE}b}${B} })}${B}\n`, 'a'],

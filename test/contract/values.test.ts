@@ -471,6 +471,8 @@ describe('a type is refused:', () => {
     ["{ a: 1 }['b']", /there is no such field/],
     ["Pick<string, 'a'>", /this must be an object type/],
     ['{ a }', /the field a has no type/],
+    ["type K = 'a';\ntype T = { [key: K]: 1 };", /this kind of key is not understood/],
+    ['{ [key: boolean]: 1 }', /this kind of key is not understood/],
     ["{ [K in 'a']: 1; b: 2 }", /expected } and found b/],
     ['{ = }', /expected a member and found =/],
     ['class T { a: string b: number }', /expected ; and found b/],

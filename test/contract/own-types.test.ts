@@ -16,6 +16,8 @@ before(() => {
     'package.json': '{"type":"module","imports":{"#lib/*":{"types":"./types/*.d.ts","default":"./built/*.js"}}}',
     'tsconfig.json': '{"compilerOptions":{"paths":{"@/*":["./src/*"],"models":["./src/user.ts"]}}}',
     'src/user.ts': 'export interface User { name: string }',
+    'src/nameless.ts': 'export default class { name!: string }',
+    'src/named.ts': 'export default class Store { name!: string }',
     'src/globals.d.ts': 'interface ApiUser { name: string }',
     'types/row.d.ts': 'export interface Row { id: number }',
     'built/row.js': 'export {};',
@@ -65,7 +67,11 @@ async function load(type: string, head: string) {
   const [group] = await groups.all();
   const { data } = group?.contract?.operations.get('created') ?? {};
   const schema = data?.$ref === undefined ? data : group?.contract?.defs[data.$ref.slice('#/$defs/'.length)];
-  return { error: load?.error, names: Object.keys(schema?.properties ?? {}) };
+  return {
+    error: load?.error,
+    names: Object.keys(schema?.properties ?? {}),
+    schemaNames: Object.keys(group?.contract?.defs ?? {}),
+  };
 }
 
 describe('the fields are read of a type', () => {
@@ -82,7 +88,8 @@ describe('the fields are read of a type', () => {
   ];
   for (const [name, type, head, fields] of rows)
     test(name, async () => {
-      assert.deepEqual(await load(type, head), { error: undefined, names: fields });
+      const { error, names } = await load(type, head);
+      assert.deepEqual({ error, names }, { error: undefined, names: fields });
     });
 });
 
@@ -151,11 +158,16 @@ describe('the refusal has the reason for', () => {
 });
 
 test('a union leaves out parts that no request has, and a union only of those is refused', async () => {
-  assert.deepEqual(await load('{ id: bigint | number; f?: (() => void) | string }', ''), {
-    error: undefined,
-    names: ['id', 'f'],
-  });
+  const { error, names } = await load('{ id: bigint | number; f?: (() => void) | string }', '');
+  assert.deepEqual([error, names], [undefined, ['id', 'f']]);
   assert.match((await load('{ id: bigint | null }', '')).error ?? 'it loaded', /bigint has no JSON form/);
+});
+
+test('the schema of a default export has its own name, or the name of the import', async () => {
+  const nameless = await load('{ shop: Shop }', "import type Shop from '../src/nameless.ts';");
+  assert.deepEqual([nameless.error, nameless.schemaNames], [undefined, ['Shop']]);
+  const named = await load('{ shop: Shop }', "import type Shop from '../src/named.ts';");
+  assert.deepEqual([named.error, named.schemaNames], [undefined, ['Store']]);
 });
 
 test('a format of OpenAPI is a note, and does not replace a format that is checked', async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { rawRefusal } from '../../src/base/envelope.ts';
 import { CATALOGUE, HttpError, isHttpError, refusal } from '../../src/base/errors.ts';
 import { LOAD_ERROR_CODES } from '../../src/base/load-refusal.ts';
 
@@ -59,4 +60,12 @@ describe('HttpError', () => {
     assert.ok(!isHttpError({ [Symbol.for('gatefold.HttpError')]: true }));
     assert.equal(String(new HttpError(404, 'X', 'gone')), 'HttpError: gone');
   });
+});
+
+test('rawRefusal writes a status without a name', () => {
+  const text = rawRefusal(refusal('NOT_FOUND'), 'r1', ['X-A', '1'], { status: 599, text: 'öl' });
+  const [head, body] = text.split('\r\n\r\n') as [string, string];
+  assert.match(head, /^HTTP\/1\.1 599 unknown\r\nDate: [^\r]+\r\nX-A: 1\r\n/);
+  assert.match(head, /\r\nX-Request-Id: r1\r\nContent-Length: 3\r\nConnection: close$/);
+  assert.equal(body, 'öl');
 });

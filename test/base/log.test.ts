@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createLog, describeError } from '../../src/base/log.ts';
+import { createTaskLog } from '../../src/base/operation-log.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
 
 /** The facts that each line of `operation-error` has. Such a line may have others, too. */
 const REQUEST = { request_id: 'r-1', group: 'Test', operation: 'index', message: 'm' };
@@ -178,4 +180,17 @@ describe('createLog', () => {
       assert.equal(calls.join(' '), expected, level);
     }
   });
+});
+
+it('the log of a task names the task in each line, also when the fields do', () => {
+  const { log, lines } = createMemoryLog();
+  const own = createTaskLog(log, 'clean');
+  own.info('a', { task: 'other', n: 1 });
+  own.warn('b');
+  own.error('c');
+  assert.deepEqual(lines, [
+    { event: 'task-info', message: 'a', task: 'clean', n: 1 },
+    { event: 'task-warning', message: 'b', task: 'clean' },
+    { event: 'task-error', message: 'c', task: 'clean' },
+  ]);
 });

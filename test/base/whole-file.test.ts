@@ -31,7 +31,9 @@ test('a durable file is synced before the rename, and its folder after it; anoth
   const path = join(folder, 'a');
   const { fsyncSync: sync } = fs;
   const seen: string[] = [];
+  const handles: number[] = [];
   t.mock.method(fs, 'fsyncSync', (handle: number) => {
+    handles.push(handle);
     const what = fs.fstatSync(handle).isDirectory() ? 'folder' : 'file';
     seen.push(`${what}: ${readdirSync(folder).includes('a') ? 'renamed' : 'draft'}`);
     sync(handle);
@@ -43,6 +45,7 @@ test('a durable file is synced before the rename, and its folder after it; anoth
   });
   writeWholeFile(path, 'text');
   assert.deepEqual(seen, ['file: draft', 'folder: renamed']);
+  for (const handle of handles) assert.throws(() => fs.fstatSync(handle), { code: 'EBADF' }, 'a handle is still open');
   writeWholeFile(path, 'next', { isDurable: false });
   assert.equal(seen.length, 2);
   writeNewFile(join(folder, 'b'), 'text');

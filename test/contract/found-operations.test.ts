@@ -257,6 +257,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%U%export default class XController { created<T extends User>(data: T) { return data; } }',
       'a type parameter that hides a type of the file':
         'interface Data { n?: unknown }\nexport default class XController { created<Data extends { n: number }>(data: Data) { return data; } }',
+      'an asynchronous arrow function with a type parameter':
+        '%U%export default { created: async <T>(data: User) => data };',
       'a parameter with a default':
         "export default class XController { created(data: { a: string } = { a: 'x' }) { return data; } }",
       'a parameter called this':

@@ -111,6 +111,14 @@ describe('a private or protected method is not an operation', () => {
       `interface I<T> { a?: T }\nexport default class XController implements I<readonly { b: 1 }[]> { index() { return 1; } private secret() ${LEAK} }`,
     ],
     [
+      'in a class that a function makes, with a question mark',
+      `const make = () => class { index() { return 1; } private secret?() ${LEAK} };\nexport default make();`,
+    ],
+    [
+      'beside a method whose name code computes',
+      `const k = () => 'created';\nexport default class XController { index() { return 1; } [k()]() {} private secret() ${LEAK} }`,
+    ],
+    [
       'with overloads',
       `export default class XController { index() { return 1; } private secret(): void\n  private secret(a?: number) ${LEAK} }`,
     ],
@@ -128,6 +136,8 @@ describe('a private or protected method is not an operation', () => {
     'in a class that a function makes, with a comment',
     'in a class that a function makes, with a computed name',
     'in a class that a function makes, with an escape',
+    'in a class that a function makes, with a question mark',
+    'beside a method whose name code computes',
     'in a base class that a function of another file makes',
   ]);
   for (const [i, [name, source, library]] of rows.entries()) {
@@ -191,6 +201,17 @@ describe('a private or protected method is not an operation', () => {
         else assert.equal(load?.error, undefined, member);
       }
     });
+
+  test('an operation without its class is refused beside a file with the word private that is not read', async () => {
+    const folder = join(dir, 'unreadable');
+    mkdirSync(folder);
+    const made = "const make = () => class { static operations = { '*': { unchecked: true } }; created() {} };";
+    writeFileSync(join(folder, 'XController.ts'), `import './lib.ts';\n${made}\nexport default make();`);
+    // The reader takes this slash for a division, so the brace has no partner.
+    writeFileSync(join(folder, 'lib.ts'), "if (Math) {} /[{]/.test(''); // private\n");
+    const [load] = await createGroups({ dir: folder, log: silent }).loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.match(load?.error ?? 'it loaded', /created may be private or protected, and its class is not found/);
+  });
 
   test('a public method of an ancestor stays an operation beside private methods', async () => {
     mkdirSync(join(dir, 'public'));

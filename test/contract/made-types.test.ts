@@ -1,13 +1,20 @@
 // `contracts.gen.ts`: the types that TypeScript has written out are read in their places. A type whose sources have
 // changed refuses its file, and so does a file that was edited.
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { digestOf, indexDigestOf, listGlobalFiles, placeKey, type Source } from '../../src/contract/made-types.ts';
+import {
+  digestOf,
+  findPackage,
+  indexDigestOf,
+  listGlobalFiles,
+  placeKey,
+  type Source,
+} from '../../src/contract/made-types.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -213,4 +220,34 @@ test('a folder that this user may not read has no global files, and the others a
     syncBuiltinESMExports();
   });
   assert.deepEqual(listGlobalFiles(folder), [join(folder, 'src/user.d.ts')]);
+});
+
+test('findPackage finds a package from a folder, from another package, and behind a link with its place', () => {
+  const home = join(root, 'packages');
+  const manifests = {
+    'lib/node_modules/inner': 'inner-of-lib',
+    'app/node_modules/outer': 'outer',
+    'app/node_modules/outer/node_modules/inner': 'inner-of-outer',
+    'node_modules/above': 'above',
+    'own/linked': 'linked',
+  };
+  for (const [folder, name] of Object.entries(manifests)) {
+    mkdirSync(join(home, folder), { recursive: true });
+    writeFileSync(join(home, folder, 'package.json'), JSON.stringify({ name, version: '1.2.3' }));
+  }
+  symlinkSync(join(home, 'own/linked'), join(home, 'app/node_modules/linked'));
+  const rows: [name: string, found: string | undefined, print?: string][] = [
+    ['outer', 'outer'],
+    ['above', 'above'],
+    ['outer/node_modules/inner', 'inner-of-outer'],
+    ['./../lib/node_modules/inner', 'inner-of-lib'],
+    ['linked', 'linked', '1.2.3 in ../own/linked'],
+    ['inner', undefined],
+    ['gone/node_modules/inner', undefined],
+  ];
+  for (const [name, found, print = '1.2.3'] of rows) {
+    const installed = findPackage(join(home, 'app'), name);
+    assert.equal(installed?.manifest.name, found, name);
+    if (found !== undefined) assert.equal(installed?.print, print, name);
+  }
 });

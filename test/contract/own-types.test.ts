@@ -14,8 +14,10 @@ before(() => {
   root = mkdtempSync(join(tmpdir(), 'gatefold-own-types-'));
   const files = {
     'package.json': '{"type":"module","imports":{"#lib/*":{"types":"./types/*.d.ts","default":"./built/*.js"}}}',
-    'tsconfig.json': '{"compilerOptions":{"paths":{"@/*":["./src/*"]}}}',
+    'tsconfig.json': '{"compilerOptions":{"paths":{"@/*":["./src/*"],"models":["./src/user.ts"]}}}',
     'src/user.ts': 'export interface User { name: string }',
+    'src/nameless.ts': 'export default class { name!: string }',
+    'src/named.ts': 'export default class Store { name!: string }',
     'src/globals.d.ts': 'interface ApiUser { name: string }',
     'types/row.d.ts': 'export interface Row { id: number }',
     'built/row.js': 'export {};',
@@ -33,6 +35,15 @@ before(() => {
     'packages/old/types.d.ts': 'export interface Old { old: string }',
     'packages/only/package.json': '{"name":"only","type":"module","exports":{".":{"types":"./index.d.ts"}}}',
     'packages/only/index.d.ts': 'export interface Only { only: string }',
+    'packages/text/package.json': '{"name":"text","type":"module","exports":"./index.d.ts"}',
+    'packages/text/index.d.ts': 'export interface Text { text: string }',
+    'packages/table/package.json':
+      '{"name":"table","type":"module","exports":{"browser":"./no.d.ts","types":"./index.d.ts","default":"./index.js"}}',
+    'packages/table/index.d.ts': 'export interface Table { table: string }',
+    'packages/table/no.d.ts': 'export interface Table { no: string }',
+    'packages/list/package.json':
+      '{"name":"list","type":"module","exports":{".":[{"browser":"./no.d.ts"},{"node":{"types":"./index.d.ts"}}]}}',
+    'packages/list/index.d.ts': 'export interface List { list: string }',
   };
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, name)), { recursive: true });
@@ -40,8 +51,8 @@ before(() => {
   }
   mkdirSync(join(root, 'node_modules/@acme'), { recursive: true });
   symlinkSync(join(root, 'packages/shared'), join(root, 'node_modules/@acme/shared'));
-  symlinkSync(join(root, 'packages/old'), join(root, 'node_modules/old'));
-  symlinkSync(join(root, 'packages/only'), join(root, 'node_modules/only'));
+  for (const name of ['old', 'only', 'text', 'table', 'list'])
+    symlinkSync(join(root, 'packages', name), join(root, 'node_modules', name));
 });
 after(() => rmSync(root, { recursive: true, force: true }));
 
@@ -56,7 +67,11 @@ async function load(type: string, head: string) {
   const [group] = await groups.all();
   const { data } = group?.contract?.operations.get('created') ?? {};
   const schema = data?.$ref === undefined ? data : group?.contract?.defs[data.$ref.slice('#/$defs/'.length)];
-  return { error: load?.error, names: Object.keys(schema?.properties ?? {}) };
+  return {
+    error: load?.error,
+    names: Object.keys(schema?.properties ?? {}),
+    schemaNames: Object.keys(group?.contract?.defs ?? {}),
+  };
 }
 
 describe('the fields are read of a type', () => {
@@ -67,10 +82,14 @@ describe('the fields are read of a type', () => {
     ['by the field types', 'Old', "import type { Old } from 'old';", ['old']],
     ['of a package that has only types', 'Only', "import type { Only } from 'only';", ['only']],
     ['by the imports of package.json', 'Row', "import type { Row } from '#lib/row';", ['id']],
+    ['of a package whose exports are one file', 'Text', "import type { Text } from 'text';", ['text']],
+    ['of a package whose exports are conditions', 'Table', "import type { Table } from 'table';", ['table']],
+    ['by a list of targets', 'List', "import type { List } from 'list';", ['list']],
   ];
   for (const [name, type, head, fields] of rows)
     test(name, async () => {
-      assert.deepEqual(await load(type, head), { error: undefined, names: fields });
+      const { error, names } = await load(type, head);
+      assert.deepEqual({ error, names }, { error: undefined, names: fields });
     });
 });
 
@@ -82,6 +101,24 @@ describe('the refusal has the reason for', () => {
       "import type { User } from '@/user.ts';",
       /User comes from @\/user\.ts, a path of tsconfig\.json, which Node does not follow; write a name such as #lib\/\* into the imports/,
     ],
+    [
+      'a whole name in the paths of tsconfig.json',
+      'User',
+      "import type { User } from 'models';",
+      /User comes from models, a path of tsconfig\.json/,
+    ],
+    [
+      'a name that only resembles a path of tsconfig.json',
+      'User',
+      "import type { User } from 'models2';",
+      /User comes from a package/,
+    ],
+    ...['text/sub', 'table/sub'].map((name): [string, string, string, RegExp] => [
+      `a part of a package that exports only its whole: ${name}`,
+      'A',
+      `import type { A } from '${name}';`,
+      /A comes from a package/,
+    ]),
     [
       'a global declaration',
       'ApiUser',
@@ -121,11 +158,16 @@ describe('the refusal has the reason for', () => {
 });
 
 test('a union leaves out parts that no request has, and a union only of those is refused', async () => {
-  assert.deepEqual(await load('{ id: bigint | number; f?: (() => void) | string }', ''), {
-    error: undefined,
-    names: ['id', 'f'],
-  });
+  const { error, names } = await load('{ id: bigint | number; f?: (() => void) | string }', '');
+  assert.deepEqual([error, names], [undefined, ['id', 'f']]);
   assert.match((await load('{ id: bigint | null }', '')).error ?? 'it loaded', /bigint has no JSON form/);
+});
+
+test('the schema of a default export has its own name, or the name of the import', async () => {
+  const nameless = await load('{ shop: Shop }', "import type Shop from '../src/nameless.ts';");
+  assert.deepEqual([nameless.error, nameless.schemaNames], [undefined, ['Shop']]);
+  const named = await load('{ shop: Shop }', "import type Shop from '../src/named.ts';");
+  assert.deepEqual([named.error, named.schemaNames], [undefined, ['Store']]);
 });
 
 test('a format of OpenAPI is a note, and does not replace a format that is checked', async () => {

@@ -198,6 +198,39 @@ describe('the filter of results', () => {
     assert.deepEqual([filter?.({ a: 1 }, 'events', undefined), filter?.({ a: 1 }, 'json', 200)], [{ a: 1 }, {}]);
   });
 
+  test('sends only the declared fields, wherever the type has an object', () => {
+    const own: Record<string, unknown> = { type: 'object', properties: { a: { type: 'string' } } };
+    const other = { type: 'object', properties: { b: { type: 'number' } } };
+    const sent = { a: '1', b: 2, c: 3 };
+    const rows: [returnedSchema: Record<string, unknown>, sent: unknown, shown: unknown][] = [
+      [own, sent, { a: '1' }],
+      [{ ...own, type: ['object', 'null'] }, sent, { a: '1' }],
+      [{ type: ['array', 'null'], items: own }, [sent], [{ a: '1' }]],
+      [{ anyOf: [{ const: 'x' }, own] }, sent, { a: '1' }],
+      [{ anyOf: [{ const: 'x' }, own] }, 'x', 'x'],
+      [{ anyOf: [{ enum: ['x', 1] }, own] }, sent, { a: '1' }],
+      [{ anyOf: [{ not: {} }, own] }, sent, { a: '1' }],
+      [{ anyOf: [{ type: 'null' }, own] }, null, null],
+      [{ anyOf: [own, other] }, sent, { a: '1', b: 2 }],
+      [{ anyOf: [{ type: 'integer' }, { type: 'array', items: own }] }, [sent, sent], [{ a: '1' }, { a: '1' }]],
+      [{ type: 'object', properties: { f: { anyOf: [{ const: 'x' }, own] } } }, { f: sent, g: 1 }, { f: { a: '1' } }],
+      [{ type: 'object', properties: { f: { anyOf: [{ type: 'integer' }, own] } } }, { f: sent }, { f: { a: '1' } }],
+      [{ type: 'object', properties: { f: { enum: ['x'] } } }, { f: 'x', g: 1 }, { f: 'x' }],
+      [
+        { type: 'object', additionalProperties: own },
+        { k: sent, l: sent },
+        { k: { a: '1' }, l: { a: '1' } },
+      ],
+      [{ type: 'array', prefixItems: [own], items: other }, [sent, sent], [{ a: '1' }, { b: 2 }]],
+      [{ type: 'object', properties: { f: { type: ['object', 'array'] } } }, { f: sent, g: 1 }, { f: sent }],
+      [{ type: 'object', properties: { f: {} } }, { f: sent, g: 1 }, { f: sent }],
+    ];
+    for (const [returnedSchema, value, shown] of rows) {
+      const result = filterOf([{ ...json, returnedSchema }])?.(value, 'json', 200);
+      assert.deepEqual(JSON.parse(JSON.stringify(result)), shown, JSON.stringify(returnedSchema));
+    }
+  });
+
   test('waits for each item of a list whose schema is asynchronous', async () => {
     const filter = filterOf(
       [json],

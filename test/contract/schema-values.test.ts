@@ -54,6 +54,7 @@ const CONTROLLERS = {
     import type { Built } from './built.js';
     import { make } from './lib.ts';
     export const Own = make((v) => (v?.name === 'own' ? v : undefined));
+    export class Model { static '~standard' = Own['~standard']; }
     type Alias = z.infer<typeof Own>;
     type Again = Alias;
     class Crud<T> { red(data: T) { return { data }; } }
@@ -62,6 +63,7 @@ const CONTROLLERS = {
       index(query: PageOf) { return { query }; }
       own(data: Alias) { return { data }; }
       again(data: Again) { return { data }; }
+      model(data: z.infer<typeof Model>) { return { data }; }
       built(data: Built) { return { data }; }
       only(data: Only) { return { data }; }
       person(data: z.infer<typeof Person>) { return { data }; }
@@ -120,6 +122,7 @@ describe('the schema checks and converts the data of', () => {
     ['a query', 'GET', 'user?page=7', undefined, { query: { page: 7 } }],
     ['a schema of the controller', 'POST', 'user/own', { name: 'own' }, { data: { name: 'own' } }],
     ['an alias of an alias', 'POST', 'user/again', { name: 'own' }, { data: { name: 'own' } }],
+    ['a class that is a schema', 'POST', 'user/model', { name: 'own' }, { data: { name: 'own' } }],
     ['declarations beside their JavaScript', 'POST', 'user/built', { name: 'b' }, { data: { name: 'B' } }],
     ['a file that is imported for its types', 'POST', 'user/only', { name: 'only' }, { data: { name: 'only' } }],
     ['a schema that is exported again by another name', 'POST', 'user/person', { name: 'b' }, { data: { name: 'B' } }],
@@ -284,7 +287,53 @@ describe('a controller is refused for', () => {
     [
       'a schema that a package exports',
       operation('z.infer<typeof T>', "import type { T } from 'shop';"),
-      /T is imported from shop, which is a package|not found; export it from a file of your own/,
+      /T is imported from shop, which is a package; export it from a file of your own/,
+      { 'node_modules/shop/package.json': '{"exports":"./index.js"}', 'node_modules/shop/index.js': 'export {};' },
+    ],
+    [
+      'a schema of a package that is not installed',
+      operation('z.infer<typeof T>', "import type { T } from 'gone';"),
+      /T is imported from gone, which is not found; export it from a file of your own/,
+    ],
+    [
+      'a schema whose getter throws',
+      operation('z.infer<typeof all.T>', "export const all = { get T(): any { throw new Error('not yet'); } };"),
+      /the schema all\.T cannot be read: Error: not yet/,
+    ],
+    ...(
+      [
+        ['valibot', 'InferOutput', 'valibot'],
+        ['effect', 'Schema.Schema.Type', 'effect'],
+        ['yup', 'InferType', 'yup'],
+        ['typebox', 'Static', 'TypeBox'],
+        ['json-schema-to-ts', 'FromSchema', 'TypeBox'],
+      ] as const
+    ).map(([library, type, vendor]): [string, string, RegExp] => [
+      `a schema of zod where the type ${type} of ${library} is`,
+      operation(`${type}<typeof S>`, `import type { ${type.replace(/\..*/, '')} } from '${library}';`),
+      new RegExp(`S is a schema of zod, and the type is of ${vendor}`),
+    ]),
+    ...(
+      [
+        ['valibot', 'InferInput'],
+        ['effect', 'Schema.Schema.Encoded'],
+        ['typebox', 'StaticEncode'],
+        ['typebox', 'StaticDecode'],
+      ] as const
+    ).map(([library, type]): [string, string, RegExp] => [
+      `the type ${type} of ${library}`,
+      operation(`${type}<typeof S>`, `import type { ${type.replace(/\..*/, '')} } from '${library}';`),
+      /is what a client sends/,
+    ]),
+    [
+      'a value of Effect that is no Standard Schema',
+      operation('typeof T.Type', 'export const T = { Type: String };'),
+      /T is no Standard Schema; write const T = Schema\.toStandardSchemaV1/,
+    ],
+    [
+      'a function with the name of the schema',
+      operation('z.infer<typeof T>', 'export function T() {}'),
+      /T may have another value than the one in the source/,
     ],
     [
       'a file of types whose import fails',

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
+import type { Schema } from '../../src/contract/contract.ts';
 import { outlineOf } from '../../src/contract/outline.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
@@ -44,6 +45,16 @@ describe('the parser finds the members of a class with', () => {
       'a division behind ++': ['a() { let b = 1; return b++ / 2 / 3 }\n', 'a'],
       'a division behind ]': ['a = b[0] / c[1] / 2\n', 'a'],
       'a division behind a keyword that is a field': ['a = b.return / 2 / c\n', 'a'],
+      'a division behind a keyword that is a field, and a slash in brackets': [
+        "a = b.return / (2 + '/'.length)\n",
+        'a',
+      ],
+      'a division behind a number, and a slash in brackets': ["a = 1 / (2 + '/'.length)\n", 'a'],
+      'a division behind a string, and a slash in brackets': ["a = 'b' / (2 + '/'.length)\n", 'a'],
+      'a division behind a value with !, and a slash in brackets': [
+        "a = 'b'! / (2 + '/'.length)\nc = (b)! / (2 + '/'.length)\nd = b[0]! / (2 + '/'.length)\n",
+        'a c d',
+      ],
       'two divisions that look like a regular expression': ['a = b / c / d\n', 'a'],
       'nested templates': [`a = ${B}x ${HOLE}${B}} ${HOLE}{ b: '}' }.b} {${B}} }${B}\n`, 'a'],
       'a template with a function': [`a = ${B}${HOLE}[1].map((b) => { return ${B}{${HOLE}b}${B} })}${B}\n`, 'a'],
@@ -324,4 +335,44 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
     assert.deepEqual(fieldsOf('red')?.x, both);
     assert.deepEqual(Object.keys(contract?.defs ?? {}), ['A_B']);
   });
+});
+
+test('the outline of a contract describes each checked part in a few words', () => {
+  const text = { type: 'string' };
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, text]));
+  const names = (count: number) => Object.keys(fields(count)).map((name) => `${name}?`);
+  const listOf = (items: Schema): Schema => ({ type: 'array', items });
+  const rows: [schema: Schema, outline: string][] = [
+    [{ type: 'object' }, '{}'],
+    [{ type: 'object', properties: { a: text, b: text }, required: ['a'] }, '{ a, b? }'],
+    [{ type: 'object', properties: fields(12) }, `{ ${names(12).join(', ')} }`],
+    [{ type: 'object', properties: fields(13) }, `{ ${names(12).join(', ')}, … 1 more }`],
+    [{ type: 'object', properties: { a: text }, additionalProperties: text }, '{ a?, … }'],
+    [{ type: 'object', patternProperties: { '^a$': text } }, '{ … }'],
+    [{ type: 'array' }, 'list'],
+    [listOf({ $ref: '#/$defs/Own' }), 'list of { own }'],
+    [listOf(listOf(listOf(text))), 'list of list of list'],
+    [{ enum: ['a', 'b'] }, 'one of its literals'],
+    [{ const: undefined }, 'one of its literals'],
+    [{ anyOf: [text, { type: 'number' }] }, 'one of 2 types'],
+    [{ type: 'string', contentMediaType: 'application/octet-stream' }, 'file'],
+    [{ type: ['string', 'null'] }, 'string or null'],
+    [{}, 'anything'],
+  ];
+  const defs = { Own: { type: 'object', properties: { own: text }, required: ['own'] } };
+  const base = { name: 'a', isDeprecated: false, dataIsOptional: false, results: [] };
+  for (const [data, outline] of rows)
+    assert.deepEqual(outlineOf({ ...base, data }, defs), {
+      checked: `data ${outline}`,
+      unchecked: undefined,
+      undocumented: undefined,
+    });
+  assert.equal(outlineOf(base, defs), undefined);
+  assert.equal(
+    outlineOf({ ...base, data: text, query: {}, path: text }, defs)?.checked,
+    'data string, query anything, path string',
+  );
+  const reasons = { uncheckedReason: 'u', undocumentedReason: 'r', schemaGaps: 'g' };
+  assert.deepEqual(outlineOf({ ...base, ...reasons }, defs), { checked: '', unchecked: 'u', undocumented: 'r; g' });
+  assert.equal(outlineOf({ ...base, schemaGaps: 'g' }, defs)?.undocumented, 'g');
 });

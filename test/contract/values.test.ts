@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check/compile.ts';
 import { FAULTS, joinAlternatives } from '../../src/contract/check/messages.ts';
 import { CheckRun } from '../../src/contract/check/run.ts';
+import type { Schema } from '../../src/contract/contract.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
@@ -303,6 +304,33 @@ describe('the check of a JSON value', () => {
     ['object', 1, ['must be an object or a list']],
     ['string | { a: 1 }', 1, ['must be a string or an object']],
     ['{ a: 1 } | { b: 1 }', { c: 1 }, ['must be an object']],
+    [template('a-#{null | undefined}'), 'a-undefined', []],
+    [template('a-#{null | undefined}'), 'a-null', []],
+    [template('a-#{null | undefined}'), 'a-', ['must match ^a-(?:null|undefined)$']],
+    ['interface T extends Array<string> {}', ['x'], []],
+    ['interface T extends Array<string> {}', [1], ['/0 must be a string']],
+    ['type P = [string];\ninterface T extends P {}', [1], ['/0 must be a string']],
+    ["Capitalize<'ab'>", 'Ab', []],
+    ["Capitalize<'ab'>", 'AAb', ['must be "Ab"']],
+    ["Uncapitalize<'AB'>", 'aB', []],
+    ["Uncapitalize<'AB'>", 'aaB', ['must be "aB"']],
+    ['enum T { a = -1, b }', -1, []],
+    ['enum T { a = -1, b }', 0, []],
+    ['enum T { a = -1, b }', 1, ['must be -1 or 0']],
+    ['interface G<X> { a: X }\ntype T = { b: G<string>; c: G<number> };', { b: { a: 'x' }, c: { a: 1 } }, []],
+    ["{ [K in 'a']?: 1 }", {}, []],
+    ["{ [K in 'a']?: 1 }", { a: 2 }, ['/a must be 1']],
+    ["{ [K in 'a']+?: 1 }", {}, []],
+    ['type X = { a?: 1 };\ntype T = { [K in keyof X]-?: X[K] };', {}, ['/a is missing']],
+    ['const enum T { a = 1 }', 1, []],
+    ['const enum T { a = 1 }', 2, ['must be 1']],
+    ['const A = -1;\ntype T = typeof A;', -1, []],
+    ['const A = -1;\ntype T = typeof A;', 1, ['must be -1']],
+    ['const A = { b: { c: 1 } } as const;\ntype T = typeof A.b.c;', 2, ['must be 1']],
+    ["/[{]/.test('');\ntype T = 1;", 2, ['must be 1']],
+    ["const a = `4` / (1, '/');\ntype T = 1;", 2, ['must be 1']],
+    ["!/[{]/.test('');\ntype T = 1;", 2, ['must be 1']],
+    [`const a = ${template('#{/[}]/.source}')};\ntype T = 1;`, 2, ['must be 1']],
   ];
   for (const [type, value, mistakes] of rows) {
     test(`${type.replaceAll('\n', ' ')} ← ${JSON.stringify(value).slice(0, 40)}: ${mistakes.join() || 'fits'}`, () => {
@@ -423,6 +451,40 @@ test('a union keeps the fields that any matching part declares', () => {
   assert.deepEqual(checkOf('{ a: 1; b?: 2 } | { a: 1 }', false)({ a: 1, b: 2, c: 3 }).made, { a: 1, b: 2 });
 });
 
+describe('a type is refused:', () => {
+  const rows: [type: string, message: RegExp][] = [
+    [template('#{string | number}'.repeat(7)), /a template with more than 100 combinations of types/],
+    [
+      template(`#{number}${"#{'a' | 'b'}".repeat(7)}#{number}`),
+      /a template with more than 100 texts between two of its types/,
+    ],
+    [
+      `/** @minLength 2 */\ntype S = string;\ntype T = ${template('a#{S}')};`,
+      /a constrained string inside of a template is not understood/,
+    ],
+    [
+      `/** @minimum 2 */\ntype N = number;\ntype T = ${template('a#{N}')};`,
+      /a constrained number inside of a template is not understood/,
+    ],
+    ['[...string[], number]', /a tuple with elements after its rest is not understood/],
+    ['keyof string', /keyof of something that is not an object/],
+    ["{ a: 1 }['b']", /there is no such field/],
+    ["Pick<string, 'a'>", /this must be an object type/],
+    ['{ a }', /the field a has no type/],
+    ["type K = 'a';\ntype T = { [key: K]: 1 };", /this kind of key is not understood/],
+    ['{ [key: boolean]: 1 }', /this kind of key is not understood/],
+    ["{ [K in 'a']: 1; b: 2 }", /expected } and found b/],
+    ['{ = }', /expected a member and found =/],
+    ['class T { a: string b: number }', /expected ; and found b/],
+    ['type T =', /and found the end of the file/],
+    ['type T = 1;\nexport * as', /expected more and found the end of the file/],
+    ['type T = 1;\nexport * from a;', /expected a string and found a/],
+    [Array.from({ length: 5001 }, (_, i) => i).join(' | '), /a union of 5001 parts is too large: at most 5000/],
+  ];
+  for (const [type, message] of rows)
+    test(type.replaceAll('\n', ' ').slice(0, 60), () => assert.throws(() => schemaOf(type), message));
+});
+
 describe('a file is refused by an object type', () => {
   const file = new File(['x'], 'evil.html', { type: 'text/html' });
   const types = [
@@ -481,7 +543,9 @@ test('a field __proto__ of a record stays a field', () => {
   const check = checkOf('Record<string, Date>', false);
   const { made } = check(JSON.parse('{"__proto__":"2026-01-01T00:00:00Z"}')) as { made: object };
   assert.equal(Object.getPrototypeOf(made), Object.prototype);
-  assert.ok(Object.hasOwn(made, '__proto__'));
+  const { value, ...attributes } = Object.getOwnPropertyDescriptor(made, '__proto__') ?? {};
+  assert.deepEqual(value, new Date('2026-01-01T00:00:00Z'));
+  assert.deepEqual(attributes, { writable: true, enumerable: true, configurable: true });
 });
 
 test('a check stops after 50 mistakes', () => {
@@ -503,6 +567,20 @@ test('only check/messages.ts contains the texts of mistakes', () => {
   }
 });
 
+test('a part of a union that refuses all values accepts none, and a part without a keyword accepts all', () => {
+  const mistakesOf = (anyOf: readonly Schema[], value: unknown, isText = false) => {
+    const run = new CheckRun();
+    createCompiler({}, isText).compile({ anyOf })(value, run);
+    return run.mistakes.map(({ message }) => message);
+  };
+  const never = { not: {} };
+  assert.deepEqual(mistakesOf([{}, { type: 'string' }], 1), []);
+  assert.deepEqual(mistakesOf([{}, { type: 'string' }], null), []);
+  assert.deepEqual(mistakesOf([never, { type: 'number' }], 1), []);
+  assert.deepEqual(mistakesOf([never, { type: 'number' }], 'x'), ['must be a number']);
+  assert.deepEqual(mistakesOf([never, { type: 'number' }], 'x', true), ['must be a number']);
+});
+
 test('the compiler throws on a keyword or type that it cannot check', () => {
   assert.throws(
     () => createCompiler({}, false).compile({ type: 'string', contains: {} }),
@@ -511,6 +589,10 @@ test('the compiler throws on a keyword or type that it cannot check', () => {
   assert.throws(
     () => createCompiler({}, false).compile({ type: 'text' }),
     /No check implements the JSON Schema type text/,
+  );
+  assert.throws(
+    () => createCompiler({}, false).compile({ type: 'string', format: 'phone' }),
+    /No check implements the format phone/,
   );
 });
 

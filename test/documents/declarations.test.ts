@@ -161,6 +161,18 @@ test('the file has the operations of all groups, and the types that these need',
   assert.equal(text, FILE);
 });
 
+test('an operation whose source was not read takes and returns unknown, and the root group has its own name', () => {
+  const root = group('v2/', {}, { name: 'tag', results: returns(TEXT) });
+  const order = group('Order', {}, { name: 'tag' });
+  const unread = { ...order, contract: { ...order.contract, operations: new Map() } };
+  const { text, untypedOperations } = writeDeclarations([root, unread], '/api');
+  assert.deepEqual(untypedOperations, ['order tag: its source was not read']);
+  assert.equal(
+    text.slice(text.indexOf('\n\n') + 2),
+    'export interface Api {\n  order: {\n    tag(data: unknown): unknown;\n  };\n  v2_root: {\n    tag(data: unknown): string;\n  };\n}\n',
+  );
+});
+
 test('the file has no type of a result that no operation has', () => {
   const { text } = writeDeclarations([group('Order', {}, { name: 'tag', results: returns(TEXT) })], '/api');
   assert.equal(

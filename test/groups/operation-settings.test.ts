@@ -163,6 +163,20 @@ describe('static operations', () => {
         () => readMountSettings({ [property]: wrong }, kind),
         new LoadRefusal('INVALID_SETTING', `mount: ${property} must be ${form}`),
       );
+    assert.throws(
+      () => readMountSettings([], 'web'),
+      new LoadRefusal('INVALID_SETTING', 'the settings of a mount must be a plain object'),
+    );
+    for (const [settings, message] of [
+      [{ limit: undefined }, 'mount: limit is undefined: leave it out'],
+      [
+        Object.defineProperty({}, 'limit', { get: () => 1, enumerable: true }),
+        'mount: limit is an accessor: write the value itself',
+      ],
+      [Object.defineProperty({}, 'limit', { value: 1 }), 'mount: limit is not enumerable: write it into the object'],
+      [{ [Symbol('limit')]: 1 }, 'mount: Symbol(limit) is a symbol, which names nothing'],
+    ] as const)
+      assert.throws(() => readMountSettings(settings, 'web'), new LoadRefusal('INVALID_SETTING', message));
     const own = 'access, limit, timeout, bodyLimit, bodyTimeout, summary, hidden, unchecked, cors';
     assert.throws(
       () => readMountSettings({ strip: true }, 'web'),

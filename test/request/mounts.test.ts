@@ -105,7 +105,7 @@ describe('a mount of a web handler', () => {
           class App { name = 'app'; fetch() { return new Response(this.name); } }
           export default mount(new App());`,
         'OddController.mjs': mounted(
-          `(request) => {
+          `(request, params) => {
           switch (new URL(request.url).pathname.split('/').pop()) {
             case 'throws': throw new Error('no');
             case 'refuses': throw new HttpError(418, 'TEAPOT', 'no');
@@ -113,6 +113,12 @@ describe('a mount of a web handler', () => {
             case 'object': return { a: 1 };
             case 'never': return new Promise(() => {});
             case 'rejects': return Promise.reject(new Error('no'));
+            case 'replaces':
+              params.address = 'first';
+              params.address = 'second';
+              const shown = { ...params }.address;
+              delete params.address;
+              return Response.json([shown, 'address' in params]);
           }
         }`,
           '{ timeout: 300 }',
@@ -125,6 +131,11 @@ describe('a mount of a web handler', () => {
     });
   });
   after(() => running.close());
+
+  test('gets params whose properties it can replace, copy and delete', async () => {
+    const answer = await fetch(`${running.url}/api/odd/replaces`);
+    assert.deepEqual(await answer.json(), ['second', false]);
+  });
 
   test('has every path at and below its group, and every method', async () => {
     for (const [method, path] of [

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { defineService } from '../../../src/api/controller/service.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { outlineAccess } from '../../../src/callers/access/access.ts';
 import { DefinitionError, readDefinition } from '../../../src/callers/access/definition.ts';
 import { createGroups, type ServiceState } from '../../../src/live/load/registry.ts';
 import { controller, createFolder, write } from '../../support/folder.ts';
@@ -421,3 +422,16 @@ describe('an entry of the controllers folder', () => {
 function describeOptions(options: unknown): string {
   return JSON.stringify(options, (_, value) => (typeof value === 'function' ? '() => …' : value)) ?? 'undefined';
 }
+
+it('outlineAccess describes each rule of an access, and says nothing of anyone', () => {
+  const rows: [access: Parameters<typeof outlineAccess>[0], text: string | undefined][] = [
+    [undefined, undefined],
+    ['anyone', undefined],
+    [['anyone'], undefined],
+    ['user', 'user'],
+    [() => true, 'a function'],
+    [{ scope: 'notes:write' }, 'scope notes:write'],
+    [['application', { scope: 'notes:write' }, () => true], 'application and scope notes:write and a function'],
+  ];
+  for (const [access, text] of rows) assert.equal(outlineAccess(access), text);
+});

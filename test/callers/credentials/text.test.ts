@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { runAtOnce } from '../../../src/callers/credentials/table/slices.ts';
 import { splitTable } from '../../../src/callers/credentials/table/split.ts';
 import { parseTable } from '../../../src/callers/credentials/table/table.ts';
+import { parseTableText } from '../../../src/callers/credentials/table/text.ts';
 import { hashSecret, parseToken } from '../../../src/callers/credentials/token.ts';
 import {
   createRow,
@@ -107,6 +108,11 @@ test('editTableText finds every row with a text, however the text is written', (
   assert.deepEqual(find(''), [0, 1, 2, 3, 4, 5]);
   assert.deepEqual(editText('{"production":[ ]}', ({ find }) => find('')).result, []);
   assert.deepEqual(editText('{"x":["a"],"production":[{"id":"b"}],"y":"a\\\\"}', ({ find }) => find('a')).result, []);
+});
+
+test('parseTableText refuses bytes that are not UTF-8, and quotes none of them', () => {
+  const bytes = Buffer.from('{"production":[{"id":"caf\u00e9"}]}', 'latin1');
+  assert.throws(() => parseTableText(bytes), new Error('it is not UTF-8'));
 });
 
 test('editTableText writes nothing without a change, and refuses a text that is not a table', () => {

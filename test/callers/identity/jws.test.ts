@@ -251,3 +251,12 @@ function chooseKey(jwkOrKeySet: unknown, { algorithm: { name: alg }, kid }: Jws)
   if (!('key' in key)) throw new InvalidToken('key-unfit');
   return selectKey([key], { alg, kid: key.kid === undefined ? undefined : kid });
 }
+
+test('checkSignedBy refuses a key that is for another algorithm', () => {
+  const jws = parseJws(signByHand(rsa, { alg: rsa.alg }, {}));
+  const key = parseKey(without(rsa.jwk, 'alg'));
+  assert.ok('algorithms' in key);
+  checkSignedBy(jws, key);
+  const other = { ...key, algorithms: new Set(['PS256']) };
+  assert.throws(() => checkSignedBy(jws, other), new InvalidToken('key-unfit'));
+});

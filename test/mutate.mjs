@@ -57,6 +57,8 @@ const work = mkdtempSync(join(tmpdir(), 'gatefold-mutate-'));
 chmodSync(work, 0o755);
 /** @type {Set<() => void>} ends the tests that run */
 const ends = new Set();
+/** @type {Promise<unknown>} the check of types that began last; all use one folder */
+let lastCheck = Promise.resolve();
 let tried = 0;
 let noticed = 0;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
@@ -154,9 +156,6 @@ async function nextPlace() {
     if (await passesTypes(value)) return value;
   }
 }
-
-/** @type {Promise<unknown>} the check of types that began last; all use one folder */
-let lastCheck = Promise.resolve();
 
 /** @param {Mutation} mutation @returns {Promise<boolean>} */
 async function passesTypes({ file, start, end, text }) {

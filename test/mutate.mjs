@@ -59,6 +59,7 @@ chmodSync(work, 0o755);
 const ends = new Set();
 /** @type {Promise<unknown>} the check of types that began last; all use one folder */
 let lastCheck = Promise.resolve();
+let begunPlaces = 0;
 let tried = 0;
 let noticed = 0;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
@@ -87,12 +88,12 @@ const plain = copyCheckout('plain');
 const sound = await runAllTests();
 const places = choosePlaces();
 await inParallel(availableParallelism(), async () => {
-  while (tried < count) {
-    tried++;
+  while (begunPlaces++ < count) {
     const place = await nextPlace();
-    if (place === undefined) return void tried--;
+    if (place === undefined) return;
     const begun = performance.now();
     const failure = await findFailure(place);
+    tried++;
     if (failure !== undefined) noticed++;
     const seconds = Math.round((performance.now() - begun) / 1000);
     console.log(`${describe(place)}\n    ${failure ?? 'NOT NOTICED'} (${seconds} s)`);

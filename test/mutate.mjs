@@ -29,7 +29,7 @@ import { addMutations } from './mutants.mjs';
  *
  * @typedef {object} Sound a file of tests, run without a mutation
  * @property {number} ms
- * @property {Set<string>} failures the tests that fail only because the copy is larger than what ships
+ * @property {Set<string>} failures the tests that fail without a mutation: they read the sources, or their size
  * @property {Set<number>} reached the mutations that the file reaches
  *
  * @typedef {{ code: number | null, failures: Set<string>, ms: number }} Run

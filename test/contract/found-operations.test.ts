@@ -179,6 +179,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "import * as ops from './HERE/a.ts';\nexport { ops as default };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
       'an exported function of a namespace':
         "import * as h from './HERE/a.ts';\nexport default { created: h.create };\n// a.ts\n%U%export function create(data: User) { return data; }",
+      'an exported function of a namespace that another file exports':
+        "import { h } from './HERE/index.ts';\nexport default { created: h.create };\n// index.ts\nexport * as h from './a.ts';\n// a.ts\n%U%export function create(data: User) { return data; }",
       'a function with a non-null assertion':
         '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
       'a key from a constant object':
@@ -218,6 +220,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   checked: {
     ts: {
+      'a type of a namespace that another file exports':
+        "import type { types } from './HERE/index.ts';\nexport default class { created(data: types.User) { return data; } }\n// index.ts\nexport type * as types from './a.ts';\n// a.ts\n%E%",
       'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
       'a literal type, beside a call of the operation':
         "export default class A { index() { return this.created('yes'); } created(data: 'yes') { return data; } }",

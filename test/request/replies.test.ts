@@ -121,6 +121,7 @@ before(async () => {
 
         failsAtStart() { return Readable.from((async function* () { throw new Error('no such file') })()) }
         failsAtStartOnPurpose() { return Readable.from((async function* () { throw new HttpError(404, 'NO_FILE', 'There is no such file') })()) }
+        failsLaterAs({ status }) { return Readable.from((async function* () { yield 'half'; await new Promise(setImmediate); throw new HttpError(Number(status), 'X', 'disk') })()) }
         failsLater() { return Readable.from((async function* () { yield 'half'; await new Promise(setImmediate); throw new Error('disk') })()) }
         webFailsLater() { let n = 0; return new ReadableStream({ pull(c) { if (n++) setImmediate(() => c.error(new Error('disk'))); else c.enqueue(Buffer.from('half')) } }) }
         objects() { return Readable.from([{ a: 1 }]) }
@@ -434,6 +435,16 @@ describe('an answer that fails within its body cuts the connection', () => {
       assert.equal((await logged(operation))?.status, 200);
     });
   }
+
+  for (const [status, event] of [
+    [499, 'stream-ended-early'],
+    [500, 'stream-failed'],
+  ] as const)
+    test(`an HttpError ${status} within a stream is logged as ${event}`, async () => {
+      service.lines.length = 0;
+      await service.raw(`GET /api/reply/failsLaterAs?status=${status} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
+      assert.match(String((await logged('failsLaterAs', event))?.error), /disk/);
+    });
 
   test('bytes that cannot be written after the head are logged, and the request ends', async () => {
     const text = await service.raw('GET /api/reply/unwritable HTTP/1.1\r\nHost: a\r\n\r\n', 99);

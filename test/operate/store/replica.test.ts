@@ -69,6 +69,16 @@ it('the replica removes a row and its lost revocation when the store removes the
   assert.deepEqual([replica.lostChanges().length, replica.rows().size], [0, 0]);
 });
 
+it('the replica writes the file after each replacement of all rows, because the version is in the file', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const replica = openReplica(folder, createMemoryLog().log);
+  replica.publish();
+  assert.equal(replica.publish(), false);
+  replica.replaceAll({ version: 'h/1/6', entries: new Map([['a', { version: '1', value: LIVE }]]) }, true);
+  assert.equal(replica.publish(), true);
+  assert.match(readFileSync(join(folder, 'production.json'), 'utf8'), /"h\/1\/6"/);
+});
+
 it('the replica has no age until its rows are complete', (test) => {
   const folder = makeFolder(test, LIVE);
   const replica = openReplica(folder, createMemoryLog().log);

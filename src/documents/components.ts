@@ -1,5 +1,7 @@
 // Collects the named schemas that the operations refer to, as components of the OpenAPI document. If two groups have
 // the same schema `Book`, it becomes one component. Different schemas become `order.Book` and `shop.Book`.
+
+import { sortedBy } from '../base/sorted-by.ts';
 import { isObject } from '../base/values.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
@@ -62,7 +64,7 @@ export function createComponents(reservedNames: readonly string[]): Components {
         for (const reference of references) reference.$ref = `#/components/schemas/${publicName}`;
         return [publicName, schema];
       });
-      return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+      return Object.fromEntries(sortedBy(entries, ([name]) => name));
     },
   };
 }

@@ -1,6 +1,7 @@
 // Writes the types of all operations for a front end that lacks the source of the controllers: one TypeScript file
 // without any import. A front end calls `createClient<Api>(url)`, where `Api` is an interface of the file.
 import { idOfGroup, isRoot, urlNameOf } from '../base/group-name.ts';
+import { sortedBy } from '../base/sorted-by.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findAmbiguousNames } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './documented.ts';
@@ -47,7 +48,7 @@ interface EventStream<Data> {
 const RESERVED_NAMES = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
-  const sortedGroups = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sortedGroups = sortedBy(groups, ({ name }) => name);
   const names = nameTypes(sortedGroups);
   /** Key: a name in the file. Only the types that an operation refers to are written. */
   const usedTypes = new Map<string, NamedType>();

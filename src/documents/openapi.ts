@@ -2,6 +2,7 @@
 // undefined: `JSON.stringify` leaves them out.
 import { idOfGroup, pathOfGroup, urlNameOf } from '../base/group-name.ts';
 import { ANY_VERB, methodOf, namesOf, operationIdOf, type Segment } from '../base/route-name.ts';
+import { sortedBy } from '../base/sorted-by.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
 import { createAccessWriter } from './access.ts';
@@ -31,9 +32,10 @@ export function createDocument(
   service?: DocumentedService | undefined,
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
-  const sortedGroups = groups
-    .map((group) => ({ ...group, groupInUrl: urlNameOf(group.name) }))
-    .sort((a, b) => (a.groupInUrl < b.groupInUrl ? -1 : 1));
+  const sortedGroups = sortedBy(
+    groups.map((group) => ({ ...group, groupInUrl: urlNameOf(group.name) })),
+    ({ groupInUrl }) => groupInUrl,
+  );
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
   const access = createAccessWriter(service);
   const refusals = writeRefusals(service, components);

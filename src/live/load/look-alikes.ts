@@ -4,6 +4,7 @@ import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt } from '../../base/failure.ts';
 import { groupNameOf, SERVICE } from '../../base/group-name.ts';
+import { sortedBy } from '../../base/sorted-by.ts';
 import { kindOf } from '../../base/source-file.ts';
 import { allowsFolders, listControllers, parseFileName } from './naming.ts';
 
@@ -34,7 +35,7 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
       if (reason !== undefined) lookAlikes.push({ file, reason });
     }
   }
-  return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
+  return sortedBy(lookAlikes, ({ file }) => file);
 }
 
 /** Matches the names of tests, declarations, hidden files and backups, which are no controllers on purpose. */

@@ -5,6 +5,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
+import { sortedBy } from '../../base/sorted-by.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import {
   findPackage,
@@ -150,15 +151,13 @@ function render(made: ReadonlyMap<string, MadeType>): string {
   const sources = new Map(
     [...made.values()].flatMap((type) => type.sources).map((source) => [source.join('\n'), source]),
   );
-  const sorted = [...sources].sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = sortedBy(sources, ([key]) => key);
   const indexes = new Map(sorted.map(([key], i) => [key, i]));
-  const entries = [...made]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, { name, sources }]): [string, [string, number[]]] => [
-      key,
-      [name, sources.map((source) => indexes.get(source.join('\n')) as number).sort((a, b) => a - b)],
-    ]);
-  const types = [...made.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ text }) => text);
+  const entries = sortedBy(made, ([key]) => key).map(([key, { name, sources }]): [string, [string, number[]]] => [
+    key,
+    [name, sources.map((source) => indexes.get(source.join('\n')) as number).sort((a, b) => a - b)],
+  ]);
+  const types = sortedBy(made.values(), ({ name }) => name).map(({ text }) => text);
   const head = '// Written by `gatefold contracts` with TypeScript. Do not edit it: run the command again.\n';
   const text = `${[head, ...types].join('\n')}\n`;
   const content = { entries: Object.fromEntries(entries), sources: sorted.map(([, source]) => source) };

@@ -1,6 +1,7 @@
 // Prints a type of TypeScript's checker as plain TypeScript that Gatefold's own reader understands: literals, objects,
 // lists and unions, without names but those of types that contain themselves.
 import type ts from 'typescript-5';
+import { sortedBy } from '../../base/sorted-by.ts';
 import type { TypeProject } from './type-project.ts';
 import { baseOf, declarationsOf, elementFlagsOf, isLibrary, partsOf, pathsOf } from './type-script.ts';
 
@@ -164,7 +165,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
     for (const { keyType, type: valueType } of indexesOf(target))
       if (!(keyType.flags & F.ESSymbol))
         lines.push(`[key: ${print(keyType, `${at}[key]`)}]: ${print(valueType, `${at}[key]`)};`);
-    for (const prop of [...props].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    for (const prop of sortedBy(props, ({ name }) => name)) {
       if (prop.name.startsWith('__@')) continue;
       const place = `${at}.${prop.name}`;
       const isHidden = declarationsOf(prop).some((member) =>

@@ -67,3 +67,26 @@ test('an error of authenticate after the time limit is logged', async () => {
   const line = service.lines.find(({ event }) => event === 'operation-failed-late');
   assert.deepEqual([line?.operation, line?.error], ['index', 'the pool is closed']);
 });
+
+for (const [name, schemes, header] of [
+  [
+    'names each scheme of HTTP once',
+    "a: { type: 'http', scheme: 'bearer' }, b: { type: 'http', scheme: 'BEARER' }, c: { type: 'http', scheme: 'basic' }",
+    'Bearer, Basic',
+  ],
+  ['is not sent without a scheme of HTTP', "key: { type: 'apiKey', in: 'header', name: 'X-Key' }", null],
+] as const)
+  test(`WWW-Authenticate ${name}`, async () => {
+    const other = await startService({
+      controllers: {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';
+          export default defineService({ authenticate: () => undefined, securitySchemes: { ${schemes} } });`,
+        'DeskController.mjs':
+          "export default class { static operations = { '*': { access: 'user' } }; index() { return {} } }",
+      },
+    });
+    const answer = await fetch(`${other.url}/api/desk`);
+    await answer.text();
+    await other.close();
+    assert.deepEqual([answer.status, answer.headers.get('www-authenticate')], [401, header]);
+  });

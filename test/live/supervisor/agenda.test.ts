@@ -95,6 +95,13 @@ describe('while no generation is due', () => {
 
   it('the third loss of a worker has a pause, and none after 15 s without a loss', () => {
     const { made, agenda } = createPair([false]);
+    agenda.countDeath();
+    assert.deepEqual(agenda.tally, {
+      generationsServed: 0,
+      generationsRejected: 0,
+      workersDied: 1,
+      workersReplaced: 0,
+    });
     agenda.planReplacement();
     agenda.planReplacement();
     assert.deepEqual(agenda.takeNext(), REPLACEMENT);

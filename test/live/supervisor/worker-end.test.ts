@@ -1,5 +1,7 @@
 // The log line of a worker that could not report: the operation that it began last, and why it ended.
 import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { describe, type TestContext, test } from 'node:test';
 import { createNoteWriter, noteEnvironment, openNote } from '../../../src/base/worker-note.ts';
 import { describeBlock, describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
@@ -45,6 +47,11 @@ describe('the note of a worker', () => {
 
   test('is empty for a worker that has begun nothing, and holds the longest names', () => {
     assert.deepEqual(openNote()?.take(), { request: undefined, heap: undefined });
+    const leftFiles = ['/dev/shm', tmpdir()].flatMap((folder) => (existsSync(folder) ? readdirSync(folder) : []));
+    assert.deepEqual(
+      leftFiles.filter((name) => name.startsWith(`.gatefold-${process.pid}-`)),
+      [],
+    );
     const note = openNote();
     const writer = createNoteWriter(noteEnvironment(note?.fd ?? 0, true));
     writer?.heap({ used: 1, limit: 2 });

@@ -1,9 +1,12 @@
 // The complete output of workers reaches the reader of the service, and a reader that stops reading blocks no process.
 // A service under test writes to two sockets, as a systemd unit does.
 import assert from 'node:assert/strict';
+import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
+import { relayOutput } from '../../../src/live/supervisor/workers/worker-output.ts';
 import { ask, json } from '../../support/cluster-client.ts';
 import { spawnService, startService } from '../../support/cluster-server.ts';
 import { createFolder } from '../../support/folder.ts';
@@ -82,5 +85,38 @@ describe('the log of workers in a file', { timeout: 110_000 }, () => {
     // The line of the last request can be lost with its worker.
     assert.ok(events.filter((event) => event === 'request').length >= 600);
     for (const event of ['operation-error', 'worker-died', 'stopped']) assert.ok(events.includes(event), event);
+  });
+});
+
+describe('relayOutput', () => {
+  it('relays whole lines, a text of more than 65,536 characters at once, and the rest at the end', async (test) => {
+    const before = cluster.listeners('fork');
+    const passed: string[] = [];
+    const { drained } = relayOutput({ pass: (lines) => passed.push(lines) });
+    test.after(() => {
+      for (const listener of cluster.listeners('fork').slice(before.length)) cluster.off('fork', listener as never);
+    });
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    cluster.emit('fork', { process: { stdout, stderr } } as never);
+    // A worker that the system refused to start has no streams.
+    cluster.emit('fork', { process: {} } as never);
+    const read = () => new Promise((later) => setImmediate(later));
+    for (const text of ['a', 'b\nc\nd', 'x'.repeat(65_535), 'y', 'end']) {
+      stderr.write(text);
+      await read();
+    }
+    assert.deepEqual(passed, ['ab\nc\n', `d${'x'.repeat(65_535)}y`.slice(0, 65_537)]);
+    stdout.end();
+    stderr.end();
+    await drained();
+    assert.equal(passed.at(-1), 'end\n');
+  });
+
+  it('waits a fifth of a second at most for output that a process holds open', async () => {
+    const before = cluster.listeners('fork');
+    const { drained } = relayOutput({ pass() {} });
+    cluster.emit('fork', { process: { stdout: new PassThrough() } } as never);
+    for (const listener of cluster.listeners('fork').slice(before.length)) cluster.off('fork', listener as never);
+    await drained();
   });
 });

@@ -153,6 +153,9 @@ describe('createExporter', () => {
       assert.equal(collector.requests.length, 1);
       assert.equal(lines[0]?.event, 'trace-export-failed');
       assert.equal(lines[0]?.reason, `the collector answered ${status}`);
+      await exporter.close(1000);
+      assert.equal(exporter.status().dropped, 2);
+      assert.equal(lines.length, 1);
     });
 
   it('drops a batch when Retry-After is longer than the timeout of the batch', async (test) => {
@@ -190,6 +193,7 @@ describe('createExporter', () => {
       const { exporter } = createBench(collector);
       exporter.add(span(1));
       await until(() => exporter.status().exported === 1);
+      await exporter.close(1000);
       assert.equal(exporter.status().dropped, 0);
     });
 

@@ -34,6 +34,12 @@ describe('a library schema in the document, with', () => {
       { Named: { type: 'string' } },
     ],
     [
+      'a definition that is true',
+      { ...object({ a: ref('#/$defs/Any') }), $defs: { Any: true as never } },
+      object({ a: ref('#/$defs/Any') }),
+      { Any: true as never },
+    ],
+    [
       'a name that another component has',
       { ...ref('#/$defs/Taken'), $defs: { Taken: { type: 'null' } } },
       ref('#/$defs/Taken2'),

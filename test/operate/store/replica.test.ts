@@ -115,6 +115,22 @@ it('a file that is neither a table nor a copy of the store stays, and is an erro
   assert.equal(readFileSync(path, 'utf8'), 'no table');
 });
 
+it('the replica names the rows of which a new history has an older state, and the revocations that it lacks', (test) => {
+  const folder = makeFolder(test, `${REVOKED},{"id":"b","name":"B"}`);
+  const { log, lines } = createMemoryLog();
+  const entries = new Map([
+    ['a', { version: '5', value: LIVE }],
+    ['b', { version: '6', value: '{"id":"b","name":"C"}' }],
+  ]);
+  const replica = openReplica(folder, log);
+  replica.replaceAll({ version: 'new/1/9', entries }, false);
+  assert.deepEqual(lines, [
+    { event: 'store-rows-older', count: 1, names: ['a'] },
+    { event: 'store-revocations-lost', count: 1, effect: 'they are written again' },
+  ]);
+  assert.deepEqual(replica.lostChanges(), ['a']);
+});
+
 it('the replica names the rows that a new history lacks', (test) => {
   const folder = makeFolder(test, `${LIVE},{"id":"b"}`);
   const { log, lines } = createMemoryLog();

@@ -41,6 +41,12 @@ before(() => {
       '{"name":"table","type":"module","exports":{"browser":"./no.d.ts","types":"./index.d.ts","default":"./index.js"}}',
     'packages/table/index.d.ts': 'export interface Table { table: string }',
     'packages/table/no.d.ts': 'export interface Table { no: string }',
+    'packages/many/package.json':
+      '{"name":"many","type":"module","exports":{"./*":{"types":"./types/*.d.ts"},"./deep/*":{"types":"./own/*.d.ts"},"./deep/*.js":{"types":"./js/*.d.ts"}}}',
+    'packages/many/types/deep/part.d.ts': 'export interface Part { any: string }',
+    'packages/many/own/part.d.ts': 'export interface Part { deep: string }',
+    'packages/many/js/part.d.ts': 'export interface Part { js: string }',
+    'packages/many/types/near.d.ts': 'export interface Part { near: string }',
     'packages/list/package.json':
       '{"name":"list","type":"module","exports":{".":[{"browser":"./no.d.ts"},{"node":{"types":"./index.d.ts"}}]}}',
     'packages/list/index.d.ts': 'export interface List { list: string }',
@@ -51,7 +57,7 @@ before(() => {
   }
   mkdirSync(join(root, 'node_modules/@acme'), { recursive: true });
   symlinkSync(join(root, 'packages/shared'), join(root, 'node_modules/@acme/shared'));
-  for (const name of ['old', 'only', 'text', 'table', 'list'])
+  for (const name of ['old', 'only', 'text', 'table', 'many', 'list'])
     symlinkSync(join(root, 'packages', name), join(root, 'node_modules', name));
 });
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -84,6 +90,9 @@ describe('the fields are read of a type', () => {
     ['by the imports of package.json', 'Row', "import type { Row } from '#lib/row';", ['id']],
     ['of a package whose exports are one file', 'Text', "import type { Text } from 'text';", ['text']],
     ['of a package whose exports are conditions', 'Table', "import type { Table } from 'table';", ['table']],
+    ['by the only pattern that fits', 'Part', "import type { Part } from 'many/near';", ['near']],
+    ['by the pattern with the longest start', 'Part', "import type { Part } from 'many/deep/part';", ['deep']],
+    ['by the longest of two patterns with one start', 'Part', "import type { Part } from 'many/deep/part.js';", ['js']],
     ['by a list of targets', 'List', "import type { List } from 'list';", ['list']],
   ];
   for (const [name, type, head, fields] of rows)

@@ -46,6 +46,8 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['[a-z]+', [N]],
     ['^a$|^b$', [3]],
     ['^a*b*$', []],
+    ['^é*😀*$', []],
+    ['^😀*é*$', []],
     ['^a*b*a*$', [N]],
     ['^a*[ab]b*$', [1]],
     ['^[a-z]*ing-\\d*$', [3]],

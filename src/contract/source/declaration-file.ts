@@ -44,19 +44,21 @@ function declaredFile(importer: string, specifier: string, watch: (path: string)
 
 export const packageNameOf = (specifier: string): string => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
 
+/** Of several patterns that fit, the one with the longest start counts, and then the longest, as for Node. */
 function targetOf(table: unknown, subpath: string): string | undefined {
-  if (!isObject(table) || Array.isArray(table)) return subpath === '.' ? firstTarget(table) : undefined;
-  const keys = Object.keys(table);
-  // `{ "types": …, "default": … }` holds the conditions of `.`.
-  if (!keys.some((key) => /^[.#]/.test(key))) return subpath === '.' ? firstTarget(table) : undefined;
+  // A text, a list, and `{ "types": …, "default": … }` are the target of `.`.
+  if (!isObject(table) || !Object.keys(table).some((key) => /^[.#]/.test(key)))
+    return subpath === '.' ? firstTarget(table) : undefined;
   if (Object.hasOwn(table, subpath)) return firstTarget(table[subpath]);
-  for (const key of keys) {
-    const [start = '', end, ...more] = key.split('*');
-    if (end === undefined || more.length > 0 || !subpath.startsWith(start) || !subpath.endsWith(end)) continue;
+  const fitting = Object.keys(table).flatMap((key) => {
+    const [start = '', end = '', ...more] = key.split('*');
     const part = subpath.slice(start.length, subpath.length - end.length);
-    return part === '' ? undefined : firstTarget(table[key])?.replaceAll('*', part);
-  }
-  return undefined;
+    return start !== key && more.length === 0 && part !== '' && subpath === start + part + end
+      ? [{ key, start, part }]
+      : [];
+  });
+  const [best] = fitting.sort((a, b) => b.start.length - a.start.length || b.key.length - a.key.length);
+  return best && firstTarget(table[best.key])?.replaceAll('*', best.part);
 }
 
 /** Follows the conditions in their order, as Node does. */

@@ -1,7 +1,7 @@
 // verifySignature alone, like the public test vectors: every algorithm of the table with an independent signer, and
 // every kind of wrong key or signature. The vectors are made here, not copied.
 import assert from 'node:assert/strict';
-import { constants, generateKeyPairSync } from 'node:crypto';
+import { constants } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { ALGORITHMS } from '../../../src/callers/identity/algorithms.ts';
 import { decodeBase64url } from '../../../src/callers/identity/base64url.ts';
@@ -198,8 +198,8 @@ describe('parseKeySet', () => {
   });
 
   test('accepts a key of 3,072 bits with key_ops for verifying', () => {
-    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 3072 });
-    const [key] = parseKeySet({ keys: [{ ...publicKey.export({ format: 'jwk' }), key_ops: ['verify', 'encrypt'] }] });
+    const n = Buffer.alloc(384, 255).toString('base64url');
+    const [key] = parseKeySet({ keys: [{ kty: 'RSA', n, e: 'AQAB', key_ops: ['verify', 'encrypt'] }] });
     assert.ok(key !== undefined && 'key' in key);
     assert.equal(key.modulusBytes, 384);
     assert.equal(key.algorithms.size, 6);

@@ -122,7 +122,7 @@ describe('a start', () => {
 
   it('exits with 0 on a signal during the start, and leaves no process', async (test) => {
     const text = `console.error('{"event":"importing"}');\nawait new Promise(() => {});\n`;
-    const service = spawnService(test, { files: { 'TestController.js': text } });
+    const service = spawnService(test, { files: { 'TestController.js': text }, env: { WORKERS: '1' } });
     await service.logged('importing');
     service.process.kill('SIGTERM');
     assert.deepEqual(await service.exited, { code: 0, signal: null });
@@ -149,11 +149,9 @@ describe('a start', () => {
   it('refuses no connection while its only worker is replaced', async (test) => {
     const text = 'export default class { index() { return { pid: process.pid }; } exit() { process.exit(5); } }';
     const service = await startService(test, { files: { 'TestController.js': text }, env: { WORKERS: '1' } });
-    for (let death = 1; death <= 3; death++) {
-      await assert.rejects(ask(service.port, '/api/test/exit'));
-      for (const answer of await Promise.all(Array.from({ length: 5 }, () => ask(service.port, '/api/test'))))
-        assert.equal(answer.status, 200);
-    }
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    for (const answer of await Promise.all(Array.from({ length: 5 }, () => ask(service.port, '/api/test'))))
+      assert.equal(answer.status, 200);
     assert.equal((await service.logged('worker-died')).reason, 'it ended the process with exit code 5');
   });
 });

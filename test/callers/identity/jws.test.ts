@@ -8,10 +8,23 @@ import { decodeBase64url } from '../../../src/callers/identity/base64url.ts';
 import { InvalidToken } from '../../../src/callers/identity/invalid-token.ts';
 import { checkSignedBy, type Jws, parseJws } from '../../../src/callers/identity/jws.ts';
 import { parseKey, parseKeySet, selectKey, type VerificationKey } from '../../../src/callers/identity/provider-keys.ts';
-import { encode, type Json, makeKey, signByHand, signByJose, type TestKey } from '../../support/identity-tokens.ts';
+import {
+  encode,
+  type Json,
+  makeKey,
+  signByHand,
+  signByJose,
+  type TestKey,
+  withKid,
+} from '../../support/identity-tokens.ts';
 
 const NAMES = [...ALGORITHMS.keys()];
-const keys = new Map(NAMES.map((alg) => [alg, makeKey(alg)]));
+/** By algorithm. The keys of RS256, RS384 and RS512 have the same numbers, and so have those of PS256, PS384 and PS512. */
+const keys = new Map<string, TestKey>();
+for (const alg of NAMES) {
+  const first = /^[RP]S/.test(alg) ? keys.get(`${alg.slice(0, 2)}256`) : undefined;
+  keys.set(alg, first === undefined ? makeKey(alg) : withKid(first, alg, alg));
+}
 const keyOf = (alg: string) => keys.get(alg) as TestKey;
 const rsa = keyOf('RS256');
 const ec = keyOf('ES256');

@@ -144,29 +144,4 @@ describe('a service with a socket of systemd', () => {
       assert.match(errors(), /gatefold: LISTEN_FDS: the socket listens on 127\.0\.0\.1:\d+, .*ListenStream=/);
     }
   });
-
-  test('opens the port itself where the variables are for another process', async (t) => {
-    const held = holdSocket();
-    held.close();
-    const dir = createFolder(t, { 'HelloController.mjs': CONTROLLER });
-    const service = spawn(process.execPath, [SERVER], {
-      env: {
-        ...process.env,
-        PORT: '0',
-        HOST: '127.0.0.1',
-        CONTROLLERS_DIR: dir,
-        WORKERS: '1',
-        LISTEN_PID: '1',
-        LISTEN_FDS: '1',
-      },
-      stdio: ['ignore', 'pipe', 'ignore'],
-      detached: true,
-    });
-    reap(service);
-    const exited = once(service, 'exit');
-    const [line] = await once(service.stdout, 'data');
-    await ask(Number(/:(\d+)\n/.exec(String(line))?.[1]));
-    service.kill('SIGTERM');
-    await exited;
-  });
 });

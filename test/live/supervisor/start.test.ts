@@ -1,7 +1,7 @@
 // A failed start logs one line, and a successful one logs its address. The output is read until the last process ends.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -44,19 +44,9 @@ describe('a start fails with one line and exit code 1 for', () => {
     ],
     ['an invalid setting', () => ({ WORKERS: 'many' }), () => /WORKERS: "many" is not/],
     [
-      'a setting with the prefix GATEFOLD_',
-      () => ({ GATEFOLD_RATE_LIMIT: '1/s' }),
-      () => /GATEFOLD_RATE_LIMIT: the variable is called RATE_LIMIT/,
-    ],
-    [
       'an application table that is not JSON',
       (dir) => void writeFileSync(join(dirname(dir), 'data/production.json'), '{"production":['),
       () => /production\.json/,
-    ],
-    [
-      'identity providers that are not JSON',
-      (dir) => void writeFileSync(join(dirname(dir), 'data/identity-providers.json'), '[{'),
-      () => /identity-providers\.json/,
     ],
   ];
   for (const [name, make, line] of rows) {
@@ -128,13 +118,6 @@ describe('a start', () => {
     assert.deepEqual(await service.exited, { code: 0, signal: null });
     await service.closed;
     assert.equal(service.output(), '');
-  });
-
-  it('succeeds with a dead link as its service file, and requests get 500', async (test) => {
-    const dir = createFolder(test, { 'TestController.js': controller(1) });
-    symlinkSync('nowhere.ts', join(dir, 'service.ts'));
-    const service = await startService(test, { dir, env: { WORKERS: '1' } });
-    assert.equal((await ask(service.port, '/api/test')).status, 500);
   });
 
   it('keeps serving when its folder is removed right after the start', async (test) => {

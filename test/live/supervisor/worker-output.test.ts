@@ -51,7 +51,8 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     service.process.stderr?.pause();
     // 12 MB are more than the service buffers.
     for (let i = 0; i < 12; i++) await ask(service.port, '/api/test/flood');
-    while (json(await ask(service.port, '/api/test/held')).data !== 0);
+    while (json(await ask(service.port, '/api/test/held')).data !== 0)
+      await new Promise((later) => setTimeout(later, 25));
     service.process.kill('SIGTERM');
     assert.deepEqual(await service.exited, { code: 0, signal: null });
   });
@@ -61,7 +62,7 @@ describe('the log of workers in a file', { timeout: 110_000 }, () => {
   it('has whole lines of several workers, also when one of them is killed', async (test) => {
     const dir = createFolder(test, { 'TestController.mjs': TALKER });
     const logFile = join(dirname(dir), 'log');
-    const service = await startService(test, { dir, logFile, env: { WORKERS: '3' } });
+    const service = await startService(test, { dir, logFile, env: { WORKERS: '2' } });
     const long = `/api/test/${'x'.repeat(9000)}`;
     for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 30 }, () => ask(service.port, long)));
     const count = () => readFileSync(logFile, 'utf8').split('"event":"request"').length - 1;

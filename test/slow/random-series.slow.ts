@@ -1,7 +1,7 @@
 // The random series of some quick tests, with many more runs.
 import { describe } from 'node:test';
 
-process.env.RUNS = '1000';
+process.env.RUNS = '600';
 const files = {
   'live/supervisor/model': () => import('../live/supervisor/model.test.ts'),
   'callers/credentials/split-changes': () => import('../callers/credentials/split-changes.test.ts'),

@@ -34,12 +34,8 @@ test('start runs once in each worker, its stop before close, and a background ta
 });
 
 test('an edit moves a task to the new code when the old run has ended; a refused edit runs nothing', async (t) => {
-  const files = watchLoadedFiles(join(createFolder(t), 'loaded'));
-  const env = { NODE_OPTIONS: files.nodeOptions, WORKERS: '1' };
-  const { service, dir, notes, edit } = await startWithTasks(t, `background: { ${CONSUME} }`, env);
+  const { service, notes, edit } = await startWithTasks(t, `background: { ${CONSUME} }`, { WORKERS: '1' });
   await notedTimes(notes, 'consume', 1);
-  assert.ok(files.named(...TASK_FILES).length > 0);
-  assert.ok(existsSync(join(dirname(dir), 'data/tasks.json')));
   edit(
     `start() { note('refused'); }, background: { t: { every: '5 minutes', run() { note('refused'); } },
      other() { note('refused'); }, ${CONSUME} }`,
@@ -65,7 +61,8 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
   const notes = notesOf(dir);
   write(dir, 'service.js', `${head(notes)}export default defineService({ background: { ${CONSUME} } });\n`);
   write(dirname(dir), 'data/tasks.json', '{ broken');
-  const service = await startService(t, { dir, env: { WORKERS: '1' } });
+  const files = watchLoadedFiles(join(createFolder(t), 'loaded'));
+  const service = await startService(t, { dir, env: { NODE_OPTIONS: files.nodeOptions, WORKERS: '1' } });
   const paused = await service.logged('tasks-paused');
   assert.match(String(paused.reason), /remove it \(tasks\.json\)/);
   assert.equal((await ask(service.port, '/api/test')).status, 200);
@@ -74,11 +71,11 @@ test('where the state cannot be kept, no task begins, and the log says why', asy
   await service.logged('tasks-resumed');
   await notedTimes(notes, 'consume', 1);
   assert.match(readFileSync(join(dirname(dir), 'data/tasks.json'), 'utf8'), /"consume"/);
+  assert.ok(files.named(...TASK_FILES).length > 0, 'the next test looks for the right files');
   service.process.kill('SIGTERM');
   await service.exited;
 });
 
-// The test of an edit shows that a service with tasks loads these files, and keeps its state.
 test('a service without tasks loads no file of live/tasks/, and keeps no state', async (t) => {
   const files = watchLoadedFiles(join(createFolder(t), 'loaded'));
   const env = { NODE_OPTIONS: files.nodeOptions, WORKERS: '1' };

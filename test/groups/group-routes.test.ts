@@ -105,7 +105,7 @@ describe('createRoutes', () => {
         ]),
       ]),
     ]);
-    for (let round = 0; round < 2000; round++) {
+    for (let round = 0; round < 600; round++) {
       const names = Array.from({ length: 2 + pick(4) }, () => {
         const parts = Array.from({ length: 1 + pick(3) }, () => texts[pick(texts.length)] as string);
         const rest = parts.findIndex((part) => part.endsWith('*}'));

@@ -1,7 +1,7 @@
 // A callback that throws after the function of an author has returned: the request gets its 500 at once, and does not
 // wait for the time limit. The callback is set in another module, so the function itself shows nothing of it.
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { keepContextOfMicrotasks } from '../../src/request/exchange-contexts.ts';
 import { GATEFOLD, onUncaught, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -133,27 +133,33 @@ const begunRows: [name: string, path: string][] = [
   ['the operation of an event stream', 'stream/eventsOfOperation'],
 ];
 
-async function start(test: { after(close: () => unknown): void }): Promise<Service> {
-  const service = await startService({
+let service: Service;
+before(async () => {
+  service = await startService({
     controllers: CONTROLLERS,
     // The test waits at most ten seconds for an answer, so an answer after the time limit fails the test.
     settings: { OPERATION_TIMEOUT: '60s' },
     expectedErrors: ['request-failed', 'stream-failed'],
   });
+});
+after(() => service.close());
+
+/** Until the test ends, errors in callbacks reach the service. */
+async function prepare(test: { after(close: () => unknown): void }): Promise<void> {
+  service.lines.length = 0;
+  await cancelledStreams();
   onUncaught(test, service.app.failCurrentRequest);
   const { queueMicrotask } = globalThis;
   keepContextOfMicrotasks();
-  test.after(async () => {
+  test.after(() => {
     globalThis.queueMicrotask = queueMicrotask;
-    await service.close();
   });
-  return service;
 }
 
 describe('a callback that throws late gets a 500 at once', () => {
   for (const [name, path, header = ''] of rows)
     it(name, async (test) => {
-      const service = await start(test as never);
+      await prepare(test as never);
       const bytes = `GET /api/${path} HTTP/1.1\r\nHost: a\r\n${header}\r\n`;
       // The first call counts as well as the later ones.
       for (let call = 0; call < 2; call++) {
@@ -164,10 +170,10 @@ describe('a callback that throws late gets a 500 at once', () => {
     });
 
   it('and the stream that was not sent is destroyed', async (test) => {
-    const service = await start(test as never);
+    await prepare(test as never);
     for (const operation of ['readable', 'web']) {
       await service.raw(`GET /api/stream/${operation} HTTP/1.1\r\nHost: a\r\n\r\n`);
-      assert.deepEqual(await cancelledStreams(service), [operation]);
+      assert.deepEqual(await cancelledStreams(), [operation]);
     }
   });
 });
@@ -175,7 +181,7 @@ describe('a callback that throws late gets a 500 at once', () => {
 describe('a callback that throws after the head of an answer cuts the connection at once', () => {
   for (const [name, path] of begunRows)
     it(name, async (test) => {
-      const service = await start(test as never);
+      await prepare(test as never);
       // Event streams send bytes until the connection ends, so the count of answers never ends the read.
       const text = await service.raw(`GET /api/${path} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
       assert.match(text, /^HTTP\/1\.1 200 /);
@@ -184,7 +190,7 @@ describe('a callback that throws after the head of an answer cuts the connection
     });
 
   it('but no other stream that shares its turns', async (test) => {
-    const service = await start(test as never);
+    await prepare(test as never);
     const read = (operation: string) =>
       service.raw(`GET /api/stream/${operation} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, 99);
     const [whole, cut] = await Promise.all([read('long'), read('longThrowing')]);
@@ -193,16 +199,16 @@ describe('a callback that throws after the head of an answer cuts the connection
   });
 
   it('and the stream is destroyed', async (test) => {
-    const service = await start(test as never);
+    await prepare(test as never);
     for (const operation of ['begun', 'begunWeb']) {
       await service.raw(`GET /api/stream/${operation} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
-      assert.deepEqual(await cancelledStreams(service), [operation]);
+      assert.deepEqual(await cancelledStreams(), [operation]);
     }
   });
 });
 
 /** Returns the streams that were destroyed since the last call. */
-async function cancelledStreams(service: Service): Promise<string[]> {
+async function cancelledStreams(): Promise<string[]> {
   const answer = parseRaw(await service.raw('GET /api/stream/cancelled HTTP/1.1\r\nHost: a\r\n\r\n'));
   return JSON.parse(answer.body).names;
 }

@@ -2,7 +2,7 @@
 // jose signs most tokens. Tokens that jose refuses to make are signed by hand.
 import { createHmac } from 'node:crypto';
 import type { TokenReason } from '../../src/callers/identity/invalid-token.ts';
-import { encode, type Json, makeKey, signByHand, signByJose, signText } from './identity-tokens.ts';
+import { encode, type Json, makeKey, signByHand, signByJose, signText, withKid } from './identity-tokens.ts';
 
 export const NOW = 1_790_000_000;
 export const rsa = makeKey('RS256', 'rsa-1');
@@ -13,10 +13,10 @@ const forgerEc = makeKey('ES256', 'ec-1');
 const weak = makeKey('RS256', 'weak-1024', 1024);
 const smallExponent = makeKey('RS256', 'exponent-3', 2048, 3);
 const encryption = makeKey('RS256', 'for-encryption');
-const wrapping = makeKey('RS256', 'for-wrapping');
-const leaked = makeKey('RS256', 'leaked');
-const twin = makeKey('RS256', 'twin');
-const otherTwin = makeKey('RS256', 'twin');
+const wrapping = withKid(encryption, 'for-wrapping');
+const leaked = withKid(encryption, 'leaked');
+const twin = withKid(encryption, 'twin');
+const otherTwin = withKid(forger, 'twin');
 
 export const KEY_SET = [
   rsa.jwk,

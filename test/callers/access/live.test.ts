@@ -14,7 +14,7 @@ const service = (options: string) =>
 
 describe('the service file of a running service', () => {
   it('takes effect when added or removed, and keeps its last good version while broken or gone', async (t) => {
-    const running = await startService(t, { files: { 'TestController.mjs': controller(1) }, env: { WORKERS: '2' } });
+    const running = await startService(t, { files: { 'TestController.mjs': controller(1) }, env: { WORKERS: '1' } });
     const unknown = async () => {
       const headers = { authorization: 'Token of somebody', connection: 'close' };
       const response = await fetch(`http://127.0.0.1:${running.port}/api/nothing`, { headers });

@@ -35,7 +35,7 @@ async function codesUntil(service: Service, group: string, last: string): Promis
     if (code === last) return [...codes];
     assert.equal(retryAfter, code === 'GROUP_LOADING' ? '1' : null);
     codes.add(code);
-    await sleep(2);
+    await sleep(25);
     assert.ok(Date.now() < deadline, `no ${last}: ${[...codes]}`);
   }
 }
@@ -50,19 +50,15 @@ function assertRefused(codes: readonly (string | undefined)[], ...others: string
 }
 
 describe('a new controller', () => {
-  it('is served by the rules that were written before it', async (t) => {
-    const service = await startService(t, { files: { 'AController.mjs': open('a') } });
-    write(service.dir, 'service.mjs', rules(USERS));
-    write(service.dir, 'NewController.mjs', open('new'));
-    assertRefused(await codesUntil(service, 'new', 'USER_REQUIRED'));
-  });
-
-  it('has the guard that its base class got before', async (t) => {
+  it('has the guard that its base class got before it, and the rules that were written before it', async (t) => {
     const files = { '../lib/base.mjs': base(), 'AController.mjs': GUARDED };
     const service = await startService(t, { files, env: { WORKERS: '1' } });
     write(service.dir, '../lib/base.mjs', base(GUARD));
     write(service.dir, 'NewController.mjs', GUARDED);
     assertRefused(await codesUntil(service, 'new', 'INTERNAL_ERROR'));
+    write(service.dir, 'service.mjs', rules(USERS));
+    write(service.dir, 'NewerController.mjs', open('newer'));
+    assertRefused(await codesUntil(service, 'newer', 'USER_REQUIRED'));
   });
 
   it('does not serve while its release is rejected, and is gone with it', async (t) => {
@@ -83,7 +79,7 @@ describe('a new controller', () => {
     swapTo('2');
     assertRefused(await codesUntil(service, 'new', 'GROUP_NOT_LOADABLE'));
     await service.logged('generation-rejected');
-    for (let count = 0; count < 20; count++) assert.equal((await post(service, 'new')).code, 'GROUP_NOT_LOADABLE');
+    for (let count = 0; count < 5; count++) assert.equal((await post(service, 'new')).code, 'GROUP_NOT_LOADABLE');
     assert.equal((await post(service, 'a')).code, 'a', 'what was accepted serves on');
     swapTo('1');
     assertRefused(await codesUntil(service, 'new', 'GROUP_NOT_FOUND'), 'GROUP_NOT_LOADABLE');
@@ -150,28 +146,21 @@ describe('a service that has had a service file', () => {
     await codesUntil(service, 'a', 'SERVICE_NOT_LOADABLE');
     rmSync(join(service.dir, 'services.mjs'));
     await codesUntil(service, 'a', 'a');
-
-    write(service.dir, 'service.mjs', rules(USERS));
-    await codesUntil(service, 'a', 'USER_REQUIRED');
-    write(service.dir, 'service.js', rules(''));
-    assert.equal((await service.logged('generation-rejected')).file, 'service.js');
-    await codesUntil(service, 'a', 'USER_REQUIRED');
   });
 
-  it('serves nothing without the file when all workers have died', async (t) => {
+  it('serves nothing without the file when all workers have died, also where DATA_DIR cannot keep the mark', async (t) => {
     const files = { 'AController.mjs': open('a'), 'service.mjs': rules(USERS) };
-    const service = await startService(t, { files, env: { WORKERS: '1' } });
+    const isLinux = process.platform === 'linux';
+    const service = await startService(t, {
+      files,
+      env: { WORKERS: '1', ...(isLinux && { DATA_DIR: '/proc/gatefold' }) },
+    });
+    if (isLinux) assert.equal((await service.logged('service-mark-not-kept')).level, 'warn');
     const { pid } = await service.logged('credentials-loaded');
     rmSync(join(service.dir, 'service.mjs'));
     await service.logged('generation-rejected');
     process.kill(Number(pid), 'SIGKILL');
     await service.logged('service-not-loadable');
     await codesUntil(service, 'a', 'SERVICE_NOT_LOADABLE');
-  });
-
-  it('says when DATA_DIR cannot keep the mark', { skip: process.platform !== 'linux' }, async (t) => {
-    const files = { 'AController.mjs': open('a'), 'service.mjs': rules(USERS) };
-    const service = await startService(t, { files, env: { DATA_DIR: '/proc/gatefold', WORKERS: '1' } });
-    assert.equal((await service.logged('service-mark-not-kept')).level, 'warn');
   });
 });

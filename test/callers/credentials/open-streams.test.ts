@@ -20,7 +20,7 @@ const CONTROLLER = `
   async function* ticks(signal, make) {
     for (let i = 0; !signal.aborted; i++) {
       yield make(i);
-      await sleep(50, undefined, { signal, ref: false }).catch(() => {});
+      await sleep(150, undefined, { signal, ref: false }).catch(() => {});
     }
   }
   export default class FeedController {

@@ -102,6 +102,8 @@ function isReadByChanges(bytes: Buffer, { text }: CredentialTable): boolean {
   }
 }
 
+const RUNS = Number(process.env.RUNS ?? 200);
+
 test('compileTable makes the same table with the previous one as without, after any series of changes', () => {
   let partial = 0;
   fc.assert(
@@ -130,9 +132,9 @@ test('compileTable makes the same table with the previous one as without, after 
         if (typeof next !== 'string') table = next;
       }
     }),
-    { numRuns: 600 },
+    { numRuns: RUNS },
   );
-  assert.ok(partial > 150, `${partial} of the texts were read by their changes`);
+  assert.ok(partial > RUNS / 4, `${partial} of the texts were read by their changes`);
 });
 
 test('splitChanges finds the row that has changed among many, and reads no other', () => {

@@ -305,7 +305,7 @@ describe('several workers', () => {
     ['a flood over eight workers', '100/s', 8, 8, 10],
     ['a high rate', '2000/s', 4, 10, 5],
     ['a small burst', '100/s burst 5', 4, 4, 10],
-    ['a low rate with a burst', '60/m burst 200', 4, 2, 200],
+    ['a low rate with a burst', '60/m burst 200', 4, 2, 100],
     ['a burst that is spent at once', '200/h', 2, 2, 1],
   ];
   for (const [name, text, workers, perMillisecond, seconds] of rows) {

@@ -68,10 +68,10 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
 
 describe('machines that share a rate', () => {
   const cases: readonly (readonly [name: string, run: Run, least: number, most: number])[] = [
-    ['an even load of twice the rate', { offered: [67, 67, 67], seconds: 60 }, 0.98, 1.02],
-    ['a load of 80 : 10 : 10', { offered: [160, 20, 20], seconds: 60 }, 0.98, 1.02],
-    ['a load on one machine', { offered: [200, 0, 0], seconds: 60 }, 0.98, 1.02],
-    ['a small burst', { offered: [20, 20, 20], seconds: 60, rate: { count: 10, seconds: 1, burst: 5 } }, 0.98, 1.02],
+    ['an even load of twice the rate', { offered: [67, 67, 67], seconds: 30 }, 0.98, 1.02],
+    ['a load of 80 : 10 : 10', { offered: [160, 20, 20], seconds: 30 }, 0.98, 1.02],
+    ['a load on one machine', { offered: [200, 0, 0], seconds: 30 }, 0.98, 1.02],
+    ['a small burst', { offered: [20, 20, 20], seconds: 30, rate: { count: 10, seconds: 1, burst: 5 } }, 0.98, 1.02],
     ['a load below the rate', { offered: [30, 30, 30], seconds: 20 }, 0.99, 1.01],
   ];
   for (const [name, run, least, most] of cases) {

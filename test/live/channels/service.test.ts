@@ -26,7 +26,7 @@ test('events reach pages on all workers in one order, an edit loses none, and th
   const stop = new AbortController();
   t.after(() => stop.abort());
   setMaxListeners(0, stop.signal);
-  const pages = Array.from({ length: 6 }, () => ({ seen: [] as number[], workers: new Set<unknown>() }));
+  const pages = Array.from({ length: 4 }, () => ({ seen: [] as number[], workers: new Set<unknown>() }));
   let wake = () => {};
   const following = Promise.all(
     pages.map(({ seen, workers }) =>
@@ -60,20 +60,20 @@ test('events reach pages on all workers in one order, an edit loses none, and th
       assert.equal(answer.status, 200, answer.body);
     }
   };
-  await publish(20);
+  await publish(12);
   write(service.dir, 'LiveController.mjs', livePage(2));
-  await publish(20);
+  await publish(12);
   await service.logged('generation-serving', ({ generation }) => generation === 2);
   await until(() => pages.every(({ workers }) => workers.size === 2));
-  await publish(20);
-  await until(() => pages.every(({ seen }) => seen.length >= 60));
+  await publish(12);
+  await until(() => pages.every(({ seen }) => seen.length >= 36));
   stop.abort();
   await following;
-  const all = Array.from({ length: 60 }, (_, i) => i + 1);
+  const all = Array.from({ length: 36 }, (_, i) => i + 1);
   for (const { seen } of pages) assert.deepEqual(seen, all);
   assert.ok(loaded().length >= 3, 'the supervisor and both workers have loaded files');
   const metrics = await (await fetch(`http://127.0.0.1:${opsPort}/metrics`)).text();
-  assert.match(metrics, /^gatefold_channel_published_total 60$/m);
+  assert.match(metrics, /^gatefold_channel_published_total 36$/m);
   assert.match(metrics, /^gatefold_channel_kept_bytes [1-9]\d{3,}$/m);
   assert.match(metrics, /^gatefold_channel_too_slow_total 0$/m);
   assert.deepEqual(

@@ -12,7 +12,7 @@ const fileOf = (dir: string) => join(dirname(dir), 'data/generation.json');
 const read = (dir: string): GenerationRecord => JSON.parse(readFileSync(fileOf(dir), 'utf8'));
 
 async function until(service: Service, isTrue: (record: GenerationRecord) => boolean): Promise<GenerationRecord> {
-  for (const end = performance.now() + service.patience(); performance.now() < end; await sleep(10))
+  for (const end = performance.now() + service.patience(); performance.now() < end; await sleep(25))
     if (existsSync(fileOf(service.dir)) && isTrue(read(service.dir))) return read(service.dir);
   throw new Error(`the expected record was not written: ${readFileSync(fileOf(service.dir), 'utf8')}`);
 }

@@ -1,6 +1,8 @@
 // `gatefold dev --inspect`: a breakpoint that is held longer than every limit loses nothing. The port stays the same.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { startService, write } from '../../support/cluster-server.ts';
@@ -97,17 +99,17 @@ for (const [value, reason] of [
   });
 
 test('a port that is taken is logged, and the service serves', { timeout: 120_000 }, async (context) => {
-  const env = { WORKERS: '1' };
-  const first = await startService(context, {
+  const other = createServer().listen(0, '127.0.0.1');
+  context.after(() => other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const service = await startService(context, {
     files: { 'StopController.js': source('a') },
-    flags: ['--inspect=0'],
-    env,
+    flags: [`--inspect=127.0.0.1:${port}`],
+    env: { WORKERS: '1' },
   });
-  const taken = Number(/Debugger listening on ws:\/\/127\.0\.0\.1:(\d+)/.exec(first.errors())?.[1]);
-  const flags = [`--inspect=127.0.0.1:${taken}`];
-  const second = await startService(context, { files: { 'StopController.js': source('b') }, flags, env });
-  await second.logged('inspector-not-opened', (line) => line.port === taken);
-  assert.equal((await call(second.port)).value, 'b');
+  await service.logged('inspector-not-opened', (line) => line.port === port);
+  assert.equal((await call(service.port)).value, 'a');
 });
 
 interface Answer {

@@ -57,7 +57,7 @@ function start(t: TestContext, fd: number, env: Record<string, string>, dir: str
   const script = 'LISTEN_PID=$$ exec "$0" "$1"';
   const settings = {
     HOST: '127.0.0.1',
-    WORKERS: '2',
+    WORKERS: '1',
     LOG_LEVEL: 'warn',
     CONTROLLERS_DIR: dir,
     DATA_DIR: join(dir, '..'),
@@ -119,21 +119,18 @@ describe('a service with a socket of systemd', () => {
           (error) => failures.push(error),
         ),
       );
-    }, 5);
-    for (let restart = 0; restart < 2; restart++) {
-      const before = sent;
-      while (sent < before + 100) await new Promise((turn) => setTimeout(turn, 20));
-      current.service.kill('SIGTERM');
-      await current.exited;
-      current = start(t, held.fd, env, dir);
-      await current.listening;
-    }
+    }, 20);
+    while (sent < 20) await new Promise((turn) => setTimeout(turn, 20));
+    current.service.kill('SIGTERM');
+    await current.exited;
+    current = start(t, held.fd, env, dir);
+    await current.listening;
     const wanted = Number(process.env.GATEFOLD_TEST_REQUESTS ?? 0);
-    while (sent < wanted || seen.size < 3) await new Promise((turn) => setTimeout(turn, 20));
+    while (sent < wanted || seen.size < 2) await new Promise((turn) => setTimeout(turn, 20));
     clearInterval(timer);
     await Promise.all(pending);
     pending = [];
-    t.diagnostic(`${sent} requests over two restarts, ${failures.length} lost`);
+    t.diagnostic(`${sent} requests over a restart, ${failures.length} lost`);
     assert.deepEqual(failures, []);
   });
 
@@ -146,30 +143,5 @@ describe('a service with a socket of systemd', () => {
       assert.deepEqual(await exited, [1, null]);
       assert.match(errors(), /gatefold: LISTEN_FDS: the socket listens on 127\.0\.0\.1:\d+, .*ListenStream=/);
     }
-  });
-
-  test('opens the port itself where the variables are for another process', async (t) => {
-    const held = holdSocket();
-    held.close();
-    const dir = createFolder(t, { 'HelloController.mjs': CONTROLLER });
-    const service = spawn(process.execPath, [SERVER], {
-      env: {
-        ...process.env,
-        PORT: '0',
-        HOST: '127.0.0.1',
-        CONTROLLERS_DIR: dir,
-        WORKERS: '1',
-        LISTEN_PID: '1',
-        LISTEN_FDS: '1',
-      },
-      stdio: ['ignore', 'pipe', 'ignore'],
-      detached: true,
-    });
-    reap(service);
-    const exited = once(service, 'exit');
-    const [line] = await once(service.stdout, 'data');
-    await ask(Number(/:(\d+)\n/.exec(String(line))?.[1]));
-    service.kill('SIGTERM');
-    await exited;
   });
 });

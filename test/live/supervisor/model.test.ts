@@ -462,6 +462,6 @@ test('the supervisor does what the model says', { timeout: 600_000 }, async (con
       await service.pass(LONGEST_PAUSE);
       assert.equal(service.workers.length, length, 'no worker starts after the stop');
     }),
-    { seed: Number(process.env.SEED ?? 12), numRuns: Number(process.env.RUNS ?? 80), includeErrorInReport: true },
+    { seed: Number(process.env.SEED ?? 12), numRuns: Number(process.env.RUNS ?? 40), includeErrorInReport: true },
   );
 });

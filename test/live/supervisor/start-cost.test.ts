@@ -49,7 +49,8 @@ test('MCP files are loaded only with MCP on, and a service without tools logs on
       preload,
       `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
     );
-    const service = await startService(t, { dir, env: { WORKERS: '2', MCP, NODE_OPTIONS: `--import=${preload}` } });
+    const WORKERS = MCP === 'on' ? '2' : '1';
+    const service = await startService(t, { dir, env: { WORKERS, MCP, NODE_OPTIONS: `--import=${preload}` } });
     assert.equal((await ask(service.port, '/api/test')).status, 200);
     service.process.kill('SIGTERM');
     await service.exited;

@@ -28,11 +28,11 @@ it('a roll keeps a stream complete, moves event streams to the new code, and dis
       index() { return { code: this.code } }
       long() {
         const code = this.code;
-        return Readable.from((async function* () { let i = 0; for (; !existsSync(${JSON.stringify(gate)}); i++) { yield piece(code, i); await sleep(5) } yield 'end ' + i })());
+        return Readable.from((async function* () { let i = 0; for (; !existsSync(${JSON.stringify(gate)}); i++) { yield piece(code, i); await sleep(20) } yield 'end ' + i })());
       }
       feed(data, { lastEventId, signal }) {
         const code = this.code;
-        return eventStream((async function* () { for (let id = Number(lastEventId ?? 0) + 1; ; id++) { yield { id: String(id), data: code }; await sleep(5, undefined, { signal }) } })(), { retry: 20 });
+        return eventStream((async function* () { for (let id = Number(lastEventId ?? 0) + 1; ; id++) { yield { id: String(id), data: code }; await sleep(20, undefined, { signal }) } })(), { retry: 20 });
       }
       created(data, { waitUntil }) { waitUntil(sleep(300).then(() => appendFileSync(${JSON.stringify(closed)}, 'worked '))); return {} }
       async [Symbol.asyncDispose]() { await sleep(20); appendFileSync(${JSON.stringify(closed)}, 'closed-' + this.code + ' ') }
@@ -82,7 +82,7 @@ it('a roll keeps a stream complete, moves event streams to the new code, and dis
 });
 
 async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((later) => setTimeout(later, 5));
+  while (!isSo()) await new Promise((later) => setTimeout(later, 20));
 }
 
 it('a roll waits for an upload that makes progress, as for a stream', async (test) => {

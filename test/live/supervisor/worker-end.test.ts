@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { describe, type TestContext, test } from 'node:test';
 import { createNoteWriter, noteEnvironment, openNote } from '../../../src/base/worker-note.ts';
 import { describeBlock, describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
-import { type LogLine, startService } from '../../support/cluster-server.ts';
+import { type LogLine, type Service, startService } from '../../support/cluster-server.ts';
 
 const MIB = 1024 * 1024;
 
@@ -79,17 +79,23 @@ describe('the line of the end of a worker', () => {
       files: { 'OrderController.mjs': CONTROLLER },
       env: { WORKERS: '1', LAST_REQUEST: 'on', ...env },
     });
-  const died = async (t: TestContext, method: string, path: string, env?: Record<string, string>): Promise<LogLine> => {
-    const service = await start(t, env);
+  /** Returns the line of the worker that the request ends. */
+  const died = async (service: Service, method: string, path: string): Promise<LogLine> => {
+    const known = service.lines.length;
     const url = `http://127.0.0.1:${service.port}/api/order`;
     await fetch(url);
     const headers = { 'x-request-id': 'order-7' };
     fetch(url + path, { method, headers }).catch(() => {});
-    return service.logged('worker-died');
+    return service.logged('worker-died', (line) => service.lines.indexOf(line) >= known);
   };
 
-  test('has verb, route and request id of the operation that blocks it', async (t) => {
-    const line = await died(t, 'POST', '/12/loop');
+  test('has verb, route and request id of the operation that blocks it or fills its heap', async (t) => {
+    const service = await start(t, { NODE_OPTIONS: '--max-old-space-size=60' });
+    const full = await died(service, 'GET', '/grow');
+    assert.match(String(full.reason), /heap/);
+    assert.match(String(full.reason), /\d+ of 60 MiB of heap were used/, 'the limit at which V8 ends the worker');
+    assert.equal(full.last_request, 'GET /api/order/grow');
+    const line = await died(service, 'POST', '/12/loop');
     assert.equal(line.last_request, 'POST /api/order/{id}/loop');
     assert.equal(line.last_request_id, 'order-7');
     assert.match(String(line.last_request_at), /^\d{4}-/);
@@ -97,7 +103,7 @@ describe('the line of the end of a worker', () => {
   });
 
   test('has none of them with LAST_REQUEST=off', async (t) => {
-    const line = await died(t, 'GET', '/stop', { LAST_REQUEST: 'off' });
+    const line = await died(await start(t, { LAST_REQUEST: 'off' }), 'GET', '/stop');
     assert.equal('last_request' in line, false);
     assert.match(String(line.reason), /SIGKILL, which the service did not send/);
   });
@@ -111,12 +117,5 @@ describe('the line of the end of a worker', () => {
       while (deaths().length === count) await fetch(`${url}/stop`).catch(() => {});
       assert.equal('last_request' in (deaths()[count] as LogLine), hasNote);
     }
-  });
-
-  test('says that the heap was full, and of which operation', async (t) => {
-    const line = await died(t, 'GET', '/grow', { NODE_OPTIONS: '--max-old-space-size=60' });
-    assert.match(String(line.reason), /heap/);
-    assert.match(String(line.reason), /\d+ of 60 MiB of heap were used/, 'the limit at which V8 ends the worker');
-    assert.equal(line.last_request, 'GET /api/order/grow');
   });
 });

@@ -27,7 +27,7 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
   it('arrives line by line, up to the last line', async (test) => {
     const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
     const port = await service.listening;
-    const asked = 300;
+    const asked = 100;
     // Ten requests at a time, so that the socket never fills up. In a full socket, Node splits the lines of a
     // controller.
     for (let i = 10; i <= asked; i += 10) {
@@ -54,7 +54,8 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     service.process.stderr?.pause();
     // 12 MB are more than the service buffers.
     for (let i = 0; i < 12; i++) await ask(service.port, '/api/test/flood');
-    while (json(await ask(service.port, '/api/test/held')).data !== 0);
+    while (json(await ask(service.port, '/api/test/held')).data !== 0)
+      await new Promise((later) => setTimeout(later, 25));
     service.process.kill('SIGTERM');
     assert.deepEqual(await service.exited, { code: 0, signal: null });
   });
@@ -64,18 +65,19 @@ describe('the log of workers in a file', { timeout: 110_000 }, () => {
   it('has whole lines of several workers, also when one of them is killed', async (test) => {
     const dir = createFolder(test, { 'TestController.mjs': TALKER });
     const logFile = join(dirname(dir), 'log');
-    const service = await startService(test, { dir, logFile, env: { WORKERS: '3' } });
+    const service = await startService(test, { dir, logFile, env: { WORKERS: '2' } });
     const long = `/api/test/${'x'.repeat(9000)}`;
-    for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 30 }, () => ask(service.port, long)));
+    for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 30 }, () => ask(service.port, long)));
     const count = () => readFileSync(logFile, 'utf8').split('"event":"request"').length - 1;
     // A line waits up to 50 ms for others, and another thread writes it. So the worker is killed when the lines of all
     // requests are in the file.
-    while (count() < 600) await new Promise((later) => setTimeout(later, 5));
+    while (count() < 150) await new Promise((later) => setTimeout(later, 25));
     const { pid } = json(await ask(service.port, '/api/test/warn'));
     while (!readFileSync(logFile, 'utf8').includes('"operation-error"'))
-      await new Promise((later) => setTimeout(later, 5));
+      await new Promise((later) => setTimeout(later, 25));
     process.kill(Number(pid), 'SIGKILL');
-    while (!readFileSync(logFile, 'utf8').includes('"worker-died"')) await new Promise((later) => setTimeout(later, 5));
+    while (!readFileSync(logFile, 'utf8').includes('"worker-died"'))
+      await new Promise((later) => setTimeout(later, 25));
     service.process.kill('SIGTERM');
     assert.deepEqual(await service.exited, { code: 0, signal: null });
     const events = readFileSync(logFile, 'utf8')
@@ -83,7 +85,7 @@ describe('the log of workers in a file', { timeout: 110_000 }, () => {
       .split('\n')
       .map((line) => JSON.parse(line).event);
     // The line of the last request can be lost with its worker.
-    assert.ok(events.filter((event) => event === 'request').length >= 600);
+    assert.ok(events.filter((event) => event === 'request').length >= 150);
     for (const event of ['operation-error', 'worker-died', 'stopped']) assert.ok(events.includes(event), event);
   });
 });

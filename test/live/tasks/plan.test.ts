@@ -57,10 +57,10 @@ describe('nextDue', () => {
     'America/Havana',
     'Asia/Kathmandu',
   ])
-    it(`has one time in each day of two years in ${timeZone}`, () => {
+    it(`has one time in each day of a year in ${timeZone}`, () => {
       for (const minute of [0, 30, 119, 150, 179, 1439]) {
         let time = at('2025-12-31T12:00:00Z');
-        for (let day = 0; day < 730; day++) {
+        for (let day = 0; day < 365; day++) {
           const next = nextDue({ at: minute, timeZone }, time);
           const hours = (next - time) / 3_600_000;
           assert.ok(day === 0 || (hours >= 22.5 && hours <= 25.5), `${minute}: ${iso(time)} ${iso(next)}`);

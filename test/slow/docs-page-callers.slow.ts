@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import { startTest, type TestApi } from '../../../src/api/testing.ts';
-import { launchChromium, noChromium, openPage } from '../../support/chromium.ts';
-import { makeProject } from '../../support/command-bench.ts';
-import { GATEFOLD } from '../../support/service.ts';
+import { startTest, type TestApi } from '../../src/api/testing.ts';
+import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
+import { makeProject } from '../support/command-bench.ts';
+import { GATEFOLD } from '../support/service.ts';
 
 const SERVICE = `
 import { defineService } from '${GATEFOLD}';

@@ -1,6 +1,6 @@
 // Puts every mutation of a source file into the file, each behind a switch: `__is(7)` is true while mutation 7 is on. So
 // the sources are compiled once for all mutations.
-import ts from 'typescript-5';
+import ts from './support/typescript.mjs';
 
 /**
  * @typedef {object} Mutation

@@ -144,6 +144,8 @@ function createReader(t: TestContext) {
       mode: 0o755,
     },
   );
+  // npx starts the same file, after half a second of its own work.
+  writeFileSync(join(bin, 'npx'), `#!/bin/sh\nname=$1; shift; exec "node_modules/.bin/$name" "$@"\n`, { mode: 0o755 });
   const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...inherited } = process.env;
   const env = {
     ...inherited,

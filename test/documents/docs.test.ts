@@ -15,6 +15,7 @@ import { command } from '../../src/operate/cli/openapi.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 import { serviceFolder } from '../support/document-table.ts';
 import { createFolder } from '../support/folder.ts';
+import { inspectHere } from '../support/inspection-here.ts';
 
 interface Document {
   readonly info: object;
@@ -47,7 +48,8 @@ describe('the document of the bookshop', () => {
     assert.equal((await api.fetch('/openapi.json', { method: 'POST' })).status, 404);
   });
 
-  test('equals the output of gatefold openapi', async () => {
+  test('equals the output of gatefold openapi', async (t) => {
+    inspectHere(t);
     const { code, out, err } = await runHere(
       (argv, io) => runCommand(command, argv, io),
       ['--controllers-dir', BOOKSHOP],
@@ -88,6 +90,7 @@ test('a new group is in the document at the next request', async () => {
 });
 
 test('the document and the docs page contain nothing that only hidden operations use', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, {
     'package.json': '{"type":"module","name":"shop","version":"1.2.3","description":"Sells."}',
     'controllers/OrderController.ts': `
@@ -129,6 +132,7 @@ test('the document and the docs page contain nothing that only hidden operations
 });
 
 test('gatefold openapi reports a controller that does not load, and exits with 1', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, {
     'package.json': '{"type":"module","name":" ","version":"","description":1}',
     'controllers/AController.mjs': 'export default { index() {} };',

@@ -11,10 +11,12 @@ import { command } from '../../src/operate/cli/openapi.ts';
 import { runHere } from '../support/command-bench.ts';
 import { DOCUMENTS, documentPath, expectedLines, linesOf } from '../support/document-table.ts';
 import { createFolder } from '../support/folder.ts';
+import { inspectHere } from '../support/inspection-here.ts';
 
 describe('the document of a folder with', () => {
   for (const [name, folder] of Object.entries(DOCUMENTS))
     test(name, async (t) => {
+      inspectHere(t);
       const { files, env = {} } = folder;
       const controllers = createFolder(t, files);
       const api = await startTest({ controllers, env });

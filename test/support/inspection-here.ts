@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
-import type { Inspection, Job } from '../../src/operate/cli/inspection.ts';
+import type { Inspection, InspectionMessage, Job } from '../../src/operate/cli/inspection.ts';
+import { runInspection } from '../../src/operate/cli/inspection-process.ts';
 
 /** The function of Node. A test can replace it twice. */
 const { fork } = childProcess;
@@ -48,6 +49,46 @@ export const inspection = (parts: Partial<Inspection>): Inspection => ({
   strayErrors: [],
   ...parts,
 });
+
+/**
+ * The code of the process answers the jobs of the test in this process, until the test ends. A file is imported once,
+ * so an inspection does not see that a file has changed since an earlier inspection.
+ */
+export function inspectHere(test: TestContext): void {
+  let last: Promise<unknown> = Promise.resolve();
+  answerInspections(test, (job) => {
+    const answer = last.then(() => inspectOne(job));
+    last = answer.catch(() => {});
+    return answer;
+  });
+}
+
+/** The parts of the process that the code of an inspection uses are replaced until the code has answered. */
+async function inspectOne(job: Job): Promise<Inspection> {
+  const { send, exit } = process;
+  const events = ['message', 'disconnect', 'uncaughtException'] as const;
+  const before = events.map((event) => process.rawListeners(event));
+  try {
+    process.exit = (() => {}) as typeof exit;
+    return await new Promise<Inspection>((resolve, reject) => {
+      process.send = (message: InspectionMessage) => {
+        if (message.kind === 'done') resolve(overChannel(message.inspection));
+        if (message.kind === 'failed') reject(new Error(message.message));
+        return true;
+      };
+      runInspection();
+      process.emit('message', overChannel(job), undefined);
+    });
+  } finally {
+    for (const [i, event] of events.entries())
+      for (const listener of process.rawListeners(event))
+        if (!before[i]?.includes(listener)) process.removeListener(event, listener as () => void);
+    Object.assign(process, { send, exit });
+  }
+}
+
+/** Returns a value as the channel between two processes brings it. */
+const overChannel = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
 
 /** Loads the controllers in this process. The groups have no operations. */
 export async function loadHere({ settings: { controllersDir: dir }, madeTypes }: Job): Promise<Inspection> {

@@ -48,6 +48,6 @@ export async function until<T>(look: () => Promise<T>, isMeant: (seen: T) => boo
     const seen = await look();
     if (isMeant(seen)) return seen;
     assert.ok(Date.now() < end, `still ${JSON.stringify(seen instanceof Map ? [...seen] : seen).slice(0, 5000)}`);
-    await sleep(20);
+    await sleep(50);
   }
 }

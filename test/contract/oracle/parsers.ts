@@ -1,8 +1,9 @@
 // Writes the declarations of a file in one text form from two parsers: ours and TypeScript's. Equal texts mean that
 // both read the same.
-import ts from 'typescript-5';
+
 import { parseModule } from '../../../src/contract/source/parse-module.ts';
 import type { Member, Param, TypeNode } from '../../../src/contract/source/syntax.ts';
+import ts from '../../support/typescript.mjs';
 
 const K = ts.SyntaxKind;
 

@@ -2,7 +2,6 @@
 // must have one of the reasons in the table.
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import ts from 'typescript-5';
 import { createCompiler } from '../../../src/contract/check/compile.ts';
 import { CheckRun } from '../../../src/contract/check/run.ts';
 import { findAmbiguity } from '../../../src/contract/check/union-safety.ts';
@@ -12,6 +11,7 @@ import { createSourceFiles } from '../../../src/contract/source/files.ts';
 import { parseModule } from '../../../src/contract/source/parse-module.ts';
 import { Unsupported } from '../../../src/contract/source/source-error.ts';
 import { createEvaluator } from '../../../src/contract/types/evaluate.ts';
+import ts from '../../support/typescript.mjs';
 import { createRandom, createValues, typeTextOf } from './values.ts';
 
 /** Reasons for which tsc and our check differ on purpose. */

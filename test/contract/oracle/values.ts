@@ -1,5 +1,5 @@
 // Generates JSON values for a type from TypeScript's checker (not from our own parser), and broken copies of them.
-import ts from 'typescript-5';
+import ts from '../../support/typescript.mjs';
 
 export type Random = () => number;
 

@@ -1,12 +1,14 @@
 // docs/BACKUP.md: its commands back up a service while it serves, and restore it. The test runs the blocks of the page.
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { serviceScript } from '../../../src/operate/cli/deploy/setup.ts';
 import { createFolder, type Service, startService } from '../../support/cluster-server.ts';
+import { runHere } from '../../support/command-bench.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const PAGE = readFileSync(join(ROOT, 'docs/BACKUP.md'), 'utf8');
@@ -35,15 +37,12 @@ async function startShop(t: TestContext) {
   writeFileSync(join(shop, 'env'), 'PORT=3000\n');
   writeFileSync(join(shop, 'gatefold'), serviceScript('cli', shop, 'controllers', process.execPath), { mode: 0o755 });
   writeFileSync(join(data, 'session.key'), 'k'.repeat(64), { mode: 0o600 });
-  const cli = (...words: string[]) =>
-    execFileSync(
-      process.execPath,
-      [join(ROOT, 'dist/cli.js'), ...words, '--data-dir', data, '--controllers-dir', dir],
-      {
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-      },
-    ).trim();
+  const cli = async (...words: string[]) => {
+    const env = { DATA_DIR: data, CONTROLLERS_DIR: dir };
+    const { code, out, err } = await runHere(runGatefold, words, { cwd: shop, env });
+    assert.equal(code, 0, err);
+    return out;
+  };
   let service: Service | undefined;
   const start = async () => {
     service = await startService(t, { dir, env: { WORKERS: '1', LOG_LEVEL: 'warn' } });
@@ -58,8 +57,8 @@ async function startShop(t: TestContext) {
     data,
     start,
     stop,
-    issue: (name: string) =>
-      JSON.parse(cli('credentials', 'issue', '--name', name, '--groups', '*', '--json')) as Issued,
+    issue: async (name: string) =>
+      JSON.parse(await cli('credentials', 'issue', '--name', name, '--groups', '*', '--json')) as Issued,
     cli,
     /** Runs commands of the page in the folders of this test. */
     async run(script: string): Promise<string> {
@@ -86,15 +85,15 @@ interface Issued {
   readonly token: string;
 }
 
-test('the commands of BACKUP.md restore keys, session key and the mark of the service file', async (t) => {
+test('the commands of BACKUP.md restore keys, session key and the mark of the service file, or the table alone', async (t) => {
   const shop = await startShop(t);
-  const kept = shop.issue('kept');
-  const revoked = shop.issue('revoked');
-  shop.cli('credentials', 'revoke', revoked.id);
+  const kept = await shop.issue('kept');
+  const revoked = await shop.issue('revoked');
+  await shop.cli('credentials', 'revoke', revoked.id);
   assert.deepEqual([await shop.ask(kept.token), await shop.ask(revoked.token)], [200, 401]);
   await shop.run(block('tar -czf'));
-  const late = shop.issue('late');
-  shop.cli('credentials', 'revoke', kept.id);
+  const late = await shop.issue('late');
+  await shop.cli('credentials', 'revoke', kept.id);
   for (const token of [late.token, kept.token])
     for (; (await shop.ask(token)) !== (token === late.token ? 200 : 401); );
   const names = readdirSync(shop.data).filter((name) => !/\.lock$|^\..*\.tmp$/.test(name));
@@ -123,12 +122,7 @@ test('the commands of BACKUP.md restore keys, session key and the mark of the se
   assert.match(difference, new RegExp(kept.id));
   assert.match(difference, new RegExp(late.id));
   assert.doesNotMatch(difference, new RegExp(revoked.id));
-});
-
-test('the commands of BACKUP.md restore the table alone while the service runs', async (t) => {
-  const shop = await startShop(t);
-  const kept = shop.issue('kept');
-  await shop.run(block('tar -czf'));
+  // The table alone, while the service runs.
   writeFileSync(join(shop.data, 'production.json'), '{"production":[]}');
   for (; (await shop.ask(kept.token)) !== 401; );
   await shop.run(block('mv restored/data/production.json'));

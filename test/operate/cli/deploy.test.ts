@@ -13,8 +13,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { after, describe, type TestContext, test } from 'node:test';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { releaseName } from '../../../src/operate/cli/deploy/folders.ts';
 import { planProject } from '../../../src/operate/cli/deploy/project.ts';
@@ -263,12 +264,52 @@ test('releaseName returns the time in UTC, to the millisecond', () => {
   assert.equal(releaseName(Date.UTC(2026, 10, 22, 21, 35, 0, 7)), '20261122T213500007Z');
 });
 
-describe('the probe and the folders above DIR', () => {
-  const probe = (dir: string): string | undefined => {
+/**
+ * Runs the script of the probe in this process, and returns the path that others can write. The shell gets a program
+ * `node` that prints its arguments. The tests of each shell start the real one.
+ */
+function createProbe(t: { after(done: () => void): void }): (dir: string) => string | undefined {
+  const bin = makeProject(t);
+  writeFileSync(join(bin, 'node'), '#!/bin/sh\nprintf "%s\\0" "$@"\n', { mode: 0o755 });
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+  return (dir) => {
     const command = probeCommand({ dir, gatefoldCopy: '1', setup: true });
-    const { stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
-    return JSON.parse(stdout.slice(MARK.length)).writableByOthers;
+    const [flag, script = '', order] = execFileSync('sh', ['-c', command], { env, encoding: 'utf8' }).split('\0');
+    assert.equal(flag, '-e');
+    let printed = '';
+    const log = (text: string) => {
+      printed += text;
+    };
+    const before = process.umask();
+    try {
+      const here = Object.assign(Object.create(process), { argv: [process.execPath, order] });
+      new Function('require', 'process', 'console', script)(createRequire(import.meta.url), here, { log });
+    } finally {
+      process.umask(before);
+    }
+    return JSON.parse(printed.slice(MARK.length)).writableByOthers;
   };
+}
+
+test('the probe reports paths in DIR that other users can write', (t) => {
+  const dir = join(makeProject(t), HOSTILE);
+  const probe = createProbe(t);
+  assert.equal(probe(dir), undefined);
+  for (const name of ['env', 'run', 'gatefold', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
+  for (const name of ['', 'env', 'run', 'gatefold', 'restart', 'runtime'])
+    for (const mode of [0o775, 0o757]) {
+      chmodSync(join(dir, name), mode);
+      assert.equal(probe(dir), join(dir, name), 'the probe reports a path that others can write');
+      chmodSync(join(dir, name), 0o755);
+    }
+  if (process.getuid?.() === 0) {
+    chownSync(join(dir, 'restart'), 12_345, 0);
+    assert.equal(probe(dir), join(dir, 'restart'));
+  }
+});
+
+describe('the probe and the folders above DIR', () => {
+  const probe = createProbe({ after });
   type Change = (top: string) => void;
   const mode = (path: string, bits: number) => (top: string) => chmodSync(join(top, path), bits);
   const owner = (path: string, uid: number) => (top: string) => chownSync(join(top, path), uid, 0);
@@ -327,7 +368,7 @@ for (const [program = '', ...words] of SHELLS) {
       for (const word of [HOSTILE, '', "'", '-n', 'a\nb']) assert.equal(sh(`printf %s ${quote(word)}`).stdout, word);
     });
 
-    test('the probe reports the version of Node, a missing Node, and paths that other users can write', (t) => {
+    test('the probe reports the version of Node, or a missing Node', (t) => {
       const dir = join(makeProject(t), HOSTILE);
       const question = { dir, gatefoldCopy: '1', setup: true };
       const { stdout } = sh(probeCommand(question), { env: process.env });
@@ -336,25 +377,6 @@ for (const [program = '', ...words] of SHELLS) {
       assert.deepEqual([node, isSetUp, hasGatefoldCopy, found], [process.versions.node, false, false, dir]);
       assert.ok(existsSync(join(dir, 'runtime')));
       assert.equal(JSON.parse(stdout.slice(MARK.length)).writableByOthers, undefined);
-      for (const name of ['env', 'run', 'gatefold', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
-      for (const name of ['', 'env', 'run', 'gatefold', 'restart', 'runtime'])
-        for (const mode of [0o775, 0o757]) {
-          chmodSync(join(dir, name), mode);
-          const { stdout } = sh(probeCommand(question));
-          assert.equal(
-            JSON.parse(stdout.slice(MARK.length)).writableByOthers,
-            join(dir, name),
-            'the probe reports a path that others can write',
-          );
-          chmodSync(join(dir, name), 0o755);
-        }
-      if (process.getuid?.() === 0) {
-        chownSync(join(dir, 'restart'), 12_345, 0);
-        assert.equal(
-          JSON.parse(sh(probeCommand(question)).stdout.slice(MARK.length)).writableByOthers,
-          join(dir, 'restart'),
-        );
-      }
       const builtIn = sh(probeCommand(question).replace('command -v node', 'command -v no-such-node'));
       assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);
     });

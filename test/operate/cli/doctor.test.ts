@@ -10,7 +10,7 @@ import type { Finding, Report } from '../../../src/operate/cli/finding.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from '../../../src/operate/cli/inspection.ts';
 import { version } from '../../../src/own-files.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
-import { answerInspections, inspection } from '../../support/inspection-here.ts';
+import { answerInspections, inspectHere, inspection } from '../../support/inspection-here.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const HASH = `sha256:${'A'.repeat(43)}`;
@@ -70,6 +70,7 @@ const has = (lines: readonly string[], expected: string) =>
   );
 
 test('doctor finds nothing wrong with a sound project', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, { ...SDK, 'data/production.json': '{"production":[]}' });
   const { code, out, err } = await runHere(run, [], { cwd });
   assert.deepEqual([code, err], [0, '']);
@@ -79,6 +80,7 @@ test('doctor finds nothing wrong with a sound project', async (t) => {
 });
 
 test('doctor prints the number of mistakes and warnings in its last line', async (t) => {
+  inspectHere(t);
   const soon = { id: 'aaaaaaaaaaaa', name: 'soon', hash: HASH, expires_at: '2026-01-02' };
   const cwd = makeProject(t, { ...SDK, 'data/production.json': JSON.stringify({ production: [soon] }) });
   const { code, out } = await runHere(run, [], { cwd, now: () => NOW, env: { LOG_LEVEL: 'loud' } });
@@ -94,6 +96,7 @@ test('checkNode reports a version of Node that is too old', () => {
 });
 
 test('doctor reports variables that nothing reads, and trusted proxies that include every address', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, SDK);
   const env = { RATELIMIT: '100/s', GATEFOLD_DOCS: 'off', TRUSTED_PROXIES: '10.0.0.0/8,::/0', HOSTNAME: 'a' };
   const { lines } = await examineBeside(cwd, [], env);
@@ -108,6 +111,7 @@ test('doctor reports variables that nothing reads, and trusted proxies that incl
 });
 
 test('doctor reports a page of PUBLIC_FALLBACK that the fallback of the service file hides', async (t) => {
+  inspectHere(t);
   const service = (fallback: string) =>
     `import { defineService, mount } from 'gatefold';\nexport default defineService({ access: 'anyone'${fallback} });\n`;
   const fallback = ', fallback: mount(() => new Response())';
@@ -166,6 +170,7 @@ test('doctor reports controllers and tables that other users can write', async (
 });
 
 test('doctor does not count the service file as a controller', async (t) => {
+  inspectHere(t);
   const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
   const cwd = makeProject(t, {
     'controllers/service.mjs': service,
@@ -174,6 +179,7 @@ test('doctor does not count the service file as a controller', async (t) => {
 });
 
 test('doctor reports a service file that is gone, and a folder that cannot keep its mark', async (t) => {
+  inspectHere(t);
   const marked = makeProject(t, { ...SDK, 'data/service-file.accepted': '' });
   has((await examineBeside(marked)).lines, 'wrong service the service has had a service file, and it is gone');
   const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
@@ -183,6 +189,7 @@ test('doctor reports a service file that is gone, and a folder that cannot keep 
 });
 
 test('doctor tries to write where DATA_DIR is missing', { skip: process.platform !== 'linux' }, async (t) => {
+  inspectHere(t);
   const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
   const project = makeProject(t, { ...SDK, 'controllers/service.mjs': service });
   const before = readdirSync(project);
@@ -193,6 +200,7 @@ test('doctor tries to write where DATA_DIR is missing', { skip: process.platform
 });
 
 test('doctor names a service file that does not load once', async (t) => {
+  inspectHere(t);
   const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: 1 });";
   const { lines, wrong } = await examine(makeProject(t, { ...SDK, 'controllers/service.mjs': service }));
   assert.equal(wrong, 1, lines.join('\n'));

@@ -23,15 +23,18 @@ function install(project: string): void {
     symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
 }
 
-/** Runs the compiler and the test script of a project. Returns the output of a failure. */
-function check(project: string, script: string): string {
+/**
+ * Runs the compiler and the tests of a project. Returns the output of a failure. All tests run in one process.
+ * test/readme.test.ts runs the script `test`.
+ */
+function check(project: string): string {
   assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
   const tsc = [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'];
   const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
-  const node = STRIPS_TYPES ? '' : ' --import tsx';
-  const line = script.replace(/^node(?: --import tsx)?/, `'${process.execPath}'${node}`);
+  const imports = readdirSync(join(project, 'test')).map((name) => `await import('./test/${name}');`);
+  const words = [...(STRIPS_TYPES ? [] : ['--import', 'tsx']), '--input-type=module', '-e', imports.join('\n')];
   const ran = [spawnSync(process.execPath, tsc, { cwd: project, encoding: 'utf8' })];
-  ran.push(spawnSync('sh', ['-c', line], { cwd: project, encoding: 'utf8', env }));
+  ran.push(spawnSync(process.execPath, words, { cwd: project, encoding: 'utf8', env }));
   return ran.flatMap(({ status, stdout, stderr }) => (status === 0 ? [] : [stdout + stderr])).join('');
 }
 
@@ -76,7 +79,8 @@ test('init makes a project that compiles, serves and passes its test, also with 
   install(project);
   mkdirSync(join(project, 'lib'));
   for (const [path, text] of Object.entries(exampleFiles())) writeFileSync(join(project, path), text);
-  assert.equal(check(project, scripts.test), '');
+  assert.match(scripts.test, /^node .*--test/);
+  assert.equal(check(project), '');
   const api = await startTest({ controllers: join(project, 'controllers') });
   t.after(() => api.close());
   assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });

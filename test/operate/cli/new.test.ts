@@ -7,13 +7,14 @@ import { describe, test } from 'node:test';
 import { startTest } from '../../../src/api/testing.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
-import { answerInspections, inspection } from '../../support/inspection-here.ts';
+import { answerInspections, inspectHere, inspection } from '../../support/inspection-here.ts';
 import { GATEFOLD } from '../../support/service.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['new', ...argv], io);
 const runRoutes: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['routes', ...argv], io);
 
 test('new makes a controller that serves', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t);
   const { code, out, err } = await runHere(run, ['order-item'], { cwd });
   assert.deepEqual([code, err], [0, '']);
@@ -186,6 +187,7 @@ test('one of two concurrent new commands for the same group fails', async (t) =>
 });
 
 test('types writes a file once, and --check refuses an old one', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, {
     'controllers/AController.ts': 'export default class { index(): { a: 1 } { return { a: 1 }; } }\n',
   });

@@ -11,7 +11,7 @@ import { command as openapi } from '../../../src/operate/cli/openapi.ts';
 import { command, listRoutes, verbsOf } from '../../../src/operate/cli/routes.ts';
 import { type Route, routeTable } from '../../../src/request/routes.ts';
 import { makeProject, runHere } from '../../support/command-bench.ts';
-import { answerInspections, inspection } from '../../support/inspection-here.ts';
+import { answerInspections, inspectHere, inspection } from '../../support/inspection-here.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
 const group = (name: string, operations: string[]): LoadedGroup => ({
@@ -95,6 +95,7 @@ test('listRoutes lists the routes of the bare group, and leaves out a POST that 
 });
 
 test('routes lists every operation of .ts, .mjs and .js files with its file, also inherited operations', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, {
     'lib/base.ts':
       'interface Row {\n  id: string;\n}\nexport class Base {\n  created(row: Row): Row {\n    return row;\n  }\n}\n',
@@ -137,6 +138,7 @@ test('routes lists every operation of .ts, .mjs and .js files with its file, als
 });
 
 test('routes, openapi and new print URLs with the base path', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, { 'controllers/AController.mjs': "export default {\n  'PUT'() {},\n};\n" });
   const env = { BASE_PATH: '/v1' };
   assert.match((await runHere(run, [], { cwd, env })).out, /^POST +\/v1\/register .*\nPUT +\/v1\/a +PUT +/ms);
@@ -203,6 +205,7 @@ test('routes --json prints one value with the files that do not load, whatever t
 });
 
 test('routes names a service file that does not load once', async (t) => {
+  inspectHere(t);
   const cwd = makeProject(t, { 'controllers/service.mjs': 'export default 1;', 'controllers/AController.mjs': '' });
   const { code, out, err } = await runHere(run, ['--json'], { cwd });
   assert.equal(code, 1);

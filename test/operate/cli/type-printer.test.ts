@@ -108,6 +108,8 @@ describe('gatefold contracts', () => {
     { after },
     {
       'src/types.ts': DECLARATIONS + aliases,
+      // The library of workers has File and Blob, and half the size of that of pages.
+      'tsconfig.json': '{"compilerOptions":{"lib":["es2022","webworker"],"types":[]},"include":["src"]}',
       'node_modules/models/package.json': '{"name":"models","version":"1.0.0","types":"i.d.ts"}',
       'node_modules/models/i.d.ts':
         "declare const model: { '~standard': { output: { a: string } } };\nexport type Inferred = Readonly<(typeof model)['~standard']['output']>;\n",

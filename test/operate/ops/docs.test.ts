@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import ts from 'typescript-5';
 import { createHistogram } from '../../../src/operate/ops/histogram.ts';
 import { METRICS } from '../../../src/operate/ops/metrics.ts';
 import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report.ts';
@@ -12,6 +11,7 @@ import { createRequestCounts } from '../../../src/operate/ops/request-counts.ts'
 import type { ServiceStatus } from '../../../src/operate/ops/service-status.ts';
 import { createAccessLog } from '../../../src/request/access-log.ts';
 import type { Exchange } from '../../../src/request/exchange.ts';
+import ts from '../../support/typescript.mjs';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const TEXT = readFileSync(join(ROOT, 'docs/OPERATING.md'), 'utf8');

@@ -21,7 +21,7 @@ const answered = (metrics: ParsedMetrics) =>
 describe('the metrics', () => {
   it('keep their counters over rolls and a kill -9, and lose no request in a roll', async (test) => {
     const { ops, port, dir, logged } = await startWatched(test);
-    const load = startLoad(test, { port, connections: 2, mode: 'kept-alive', pause: 5 });
+    const load = startLoad(test, { port, connections: 2, mode: 'kept-alive', pause: 30 });
     let last = 0;
     let stopped = false;
     const watching = (async () => {
@@ -29,7 +29,7 @@ describe('the metrics', () => {
         const now = answered(await scrape(ops));
         assert.ok(now >= last, `${last} and then ${now}`);
         last = now;
-        await sleep(50);
+        await sleep(150);
         if (stopped) return;
       }
     })();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import dns from 'node:dns';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { TLSSocket } from 'node:tls';
 import { loadPostgres, openConnection } from '../../../src/operate/store/connection.ts';
 import { openSocket } from '../../../src/operate/store/socket.ts';
 import { StoreAway } from '../../../src/operate/store/store.ts';
-import { addressOf, load, noPostgres, openStore, startOwnStore } from '../../support/store-bench.ts';
+import { addressOf, load, noPostgres, openStore, startStore } from '../../support/store-bench.ts';
 import { until } from '../../support/store-machines.ts';
 import { makePair } from '../../support/tls.ts';
 
@@ -175,21 +175,30 @@ it('openSocket names a root certificate that it cannot read, and an operator mus
 });
 
 it("openConnection adds the server's own message to the refusal of a user", { skip: noPostgres }, async (test) => {
-  const { store, url } = await startOwnStore(test);
-  const [file] = await store.query("select current_setting('hba_file') as path");
-  writeFileSync(String(file?.path), 'host all other 127.0.0.1/32 trust\n');
-  await store.query('select pg_reload_conf()');
-  // The server reads the file a moment after the answer.
-  const isRefused = () =>
+  const { store, url } = await startStore(test);
+  const path = String((await store.query("select current_setting('hba_file') as path"))[0]?.path);
+  const isAccepted = () =>
     openStore(test, url)
       .read('keys')
       .then(
-        () => false,
         () => true,
+        () => false,
       );
-  await until('the user is refused', isRefused);
-  await assert.rejects(
-    openStore(test, url).read('keys'),
-    /: it refuses the user: no pg_hba\.conf entry for host .*no encryption/,
-  );
+  // The server reads the file a moment after the answer. The open connection stays.
+  const useRules = async (rules: string, isMeant: () => Promise<boolean>) => {
+    writeFileSync(path, rules);
+    await store.query('select pg_reload_conf()');
+    await until('the server has read its rules', isMeant);
+  };
+  const rules = readFileSync(path, 'utf8');
+  try {
+    await useRules('host all other 127.0.0.1/32 trust\n', async () => !(await isAccepted()));
+    await assert.rejects(
+      openStore(test, url).read('keys'),
+      /: it refuses the user: no pg_hba\.conf entry for host .*no encryption/,
+    );
+  } finally {
+    // Other tests of this process use the same server.
+    await useRules(rules, isAccepted);
+  }
 });

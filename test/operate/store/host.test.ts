@@ -20,6 +20,8 @@ import { until } from '../../support/store-machines.ts';
 
 const OWNER = { issuer: 'https://issuer.example', subject: 'somebody' };
 const KEY = 'k'.repeat(40);
+/** Rounds of each client through PgBouncer. test/slow/more-rounds.slow.ts takes more. */
+const ROUNDS = Number(process.env.ROUNDS ?? 8);
 
 interface TestHost {
   readonly data: string;
@@ -170,7 +172,7 @@ describe('a store-host', { skip: noPostgres }, () => {
       const hosts = [await openHost(test, pooler), await openHost(test, pooler)];
       const stores = Array.from({ length: clients - hosts.length }, () => openStore(test, pooler));
       const work = stores.map(async (each, index) => {
-        for (let round = 0; round < 60; round++) {
+        for (let round = 0; round < ROUNDS; round++) {
           const { version } = await each.read('keys', [`${round} ${index - 1}`]);
           const change = { name: `${round} ${index}`, expectedVersion: '', value: '{}' };
           assert.ok(await each.write('keys', [change], `${round} ${index}`));
@@ -187,7 +189,7 @@ describe('a store-host', { skip: noPostgres }, () => {
         assert.equal(readTable(join(host.data, 'production.json')).rows.size, hosts.length);
         assert.ok(!host.events.includes('store-away') && !host.events.includes('store-refused'), String(host.events));
       }
-      assert.equal((await store.read('keys')).entries.size, hosts.length + stores.length * 60);
+      assert.equal((await store.read('keys')).entries.size, hosts.length + stores.length * ROUNDS);
     });
 
   it('keeps the id of the machine and the number of machines over a restart', async (test) => {

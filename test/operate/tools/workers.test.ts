@@ -1,17 +1,16 @@
 // The tools of a service with two workers. Any worker may answer any message, a revoked key ends on all workers, and
 // the workers share the rates.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { createFolder, startService } from '../../support/cluster-server.ts';
+import { runHere } from '../../support/command-bench.ts';
 
-const CLI = join(import.meta.dirname, '../../../dist/cli.js');
 const DESK = `export default class DeskController {
   static operations = { '*': { tool: true, access: 'application' }, 'POST seldom': { limit: '200/h' } };
   'GET pid'() { return { pid: process.pid }; }
@@ -25,11 +24,11 @@ test('two workers answer messages without a session, share rates, and refuse a r
   const env = { WORKERS: '2', MCP: 'application' };
   const service = await startService(t, { dir, env });
   const command = async (...words: string[]) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'credentials', ...words, '--json'], {
+    const { out } = await runHere(runGatefold, ['credentials', ...words, '--json'], {
       cwd: dirname(dir),
-      env: { ...process.env, CONTROLLERS_DIR: dir, DATA_DIR: data },
+      env: { CONTROLLERS_DIR: dir, DATA_DIR: data },
     });
-    return JSON.parse(stdout) as { id: string; token: string };
+    return JSON.parse(out) as { id: string; token: string };
   };
   const { id, token } = await command('issue', '--name', 'agent', '--groups', 'desk');
   // Each request has a new connection, so that both workers answer.

@@ -46,12 +46,6 @@ describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', { concurrency: 2 }, () =>
   for (const [what, env, event, reason] of [
     ['the protocol grpc', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'traces-off', /http\/json/],
     ['OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }, 'traces-disabled', /OTEL_SDK_DISABLED/],
-    [
-      'a missing certificate file',
-      { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:1', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem' },
-      'traces-off',
-      /names a file that cannot be read/,
-    ],
   ] as const)
     it(`sends no spans with ${what}, and logs the reason once`, async (test) => {
       const collector = await startCollector();

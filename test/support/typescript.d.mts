@@ -1,0 +1,2 @@
+// The types of typescript.mjs.
+export { default } from 'typescript-5';

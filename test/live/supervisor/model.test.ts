@@ -43,6 +43,8 @@ class World {
   readonly locked = new Set<string>();
   /** By worker and group: the versions that the worker has imported, and serves. */
   readonly code = new Map<FakeWorker, Map<string, string>>();
+  /** The workers whose service file does not load. They refuse every request. */
+  readonly #closed = new Set<FakeWorker>();
   baseline = new Map<string, string>();
   /** Rules that were broken inside a call of the supervisor, where an exception would be lost. */
   readonly mistakes: string[] = [];
@@ -109,6 +111,7 @@ class World {
       if (skipped === undefined) code.set(name, file.version);
       groups.push({ group: name, file: fileOf(name), ok, hung, ...(ok ? {} : { error: skipped ?? 'not loadable' }) });
     }
+    if (groups.some(({ group, ok }) => group === SERVICE && !ok)) this.#closed.add(worker);
     this.code.set(worker, new Map([...code].filter(([name]) => groups.some(({ group, ok }) => ok && group === name))));
     return { kind: 'loaded', groups, files: Array.from(code, ([path, fingerprint]) => ({ path, fingerprint })) };
   };
@@ -135,7 +138,7 @@ class World {
 
   /** The moment at which a new group begins to answer: its rules must be those of the folder. */
   readonly onSent = (worker: FakeWorker, kind: string): void => {
-    if (kind !== 'admitted') return;
+    if (kind !== 'admitted' || this.#closed.has(worker)) return;
     const rules = this.code.get(worker)?.get(SERVICE);
     if (rules !== this.files.get(SERVICE)?.version) this.mistakes.push('a new group has older rules than the folder');
     if (this.changed() !== undefined) this.mistakes.push('a new group serves beside files that have changed');

@@ -26,7 +26,8 @@ export function outlineOfTypeScript(path: string, source: string): Outline | und
       else
         for (const e of namedBindings.elements)
           add(`import ${e.name.text}`, `${from} ${(e.propertyName ?? e.name).text}`);
-    } else if (ts.isInterfaceDeclaration(s) || ts.isClassDeclaration(s)) {
+    } else if (ts.isImportEqualsDeclaration(s)) add(`import ${s.name.text}`, 'import = *');
+    else if (ts.isInterfaceDeclaration(s) || ts.isClassDeclaration(s)) {
       const parents = (s.heritageClauses ?? [])
         .filter((h) => h.token === K.ExtendsKeyword)
         .flatMap((h) => h.types.map(theirType));

@@ -44,7 +44,7 @@ function declaredFile(importer: string, specifier: string, watch: (path: string)
 
 export const packageNameOf = (specifier: string): string => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
 
-/** Of several patterns that fit, the one with the longest start counts, and then the longest, as for Node. */
+/** Several patterns can fit. As for Node, the one with the longest start counts, and then the longest. */
 function targetOf(table: unknown, subpath: string): string | undefined {
   // A text, a list, and `{ "types": …, "default": … }` are the target of `.`.
   if (!isObject(table) || !Object.keys(table).some((key) => /^[.#]/.test(key)))

@@ -2,15 +2,19 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { scrape, startWatched, until } from '../../support/ops-client.ts';
+import { total } from '../../support/prometheus-text.ts';
 
 /** Names of metrics that the machine decides. */
 const OF_THE_MACHINE = /^(?:process_|nodejs_|gatefold_event_loop_delay|.*_(?:age|time)_seconds)/;
 
 it('a service that has only started counts nothing but its start', async (test) => {
   const { ops } = await startWatched(test, { env: { WORKERS: '1' } });
+  // The first report of the worker brings both.
   const metrics = await until(
     () => scrape(ops),
-    (seen) => seen.get('http_server_active_requests')?.samples.length === 1,
+    (seen) =>
+      seen.get('http_server_active_requests')?.samples.length === 1 &&
+      total(seen, 'gatefold_event_loop_delay_seconds_count') > 0,
   );
   const samples = [...metrics.values()].flatMap(({ samples }) => samples);
   const counted = samples.filter(({ name, value }) => value !== 0 && !OF_THE_MACHINE.test(name));

@@ -59,6 +59,8 @@ const cures: Readonly<Record<string, string>> = {
   "created(data: string extends 'a' ? 1 : 2) { return data; }": 'write the type out, or run gatefold contracts',
   'created(data: typeof tasks.$inferInsert) { return data; }':
     'export const NewRow = createInsertSchema(tasks), of drizzle-zod, and write z.infer<typeof NewRow>; or run gatefold contracts',
+  'created(data: Map<string, 1>) { return data; }':
+    'declare the schema of a library, static operations = { created: { body: schema } }, or write a type of your own',
   'GET(data: Map<string, 1>) { return data; }':
     'declare the schema of a library, static operations = { GET: { query: schema } }, or write a type of your own',
   "'POST {id}'(_: unknown, params: ControllerParams<{ path: { id: Set<1> } }>) { return params; }":

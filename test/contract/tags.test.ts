@@ -27,6 +27,13 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
       { name: 'abc' },
       { name: 'ab' },
     ],
+    [
+      'in the comment of a property whose function has a comment, too',
+      '/** Makes one. */\nfunction create(data) { return data; }\nexport default {\n  /** @param {{ name: string }} data */\n  created: create,\n};\n',
+      { name: 'abc' },
+      { name: 1 },
+      'XController.mjs',
+    ],
     ['behind a dash', field('/** The name - @minLength 3 */'), { name: 'abc' }, { name: 'ab' }],
     ['as the first of two tags on one line', field('/** @minLength 2 @maxLength 3 */'), { name: 'ab' }, { name: 'a' }],
     [

@@ -27,13 +27,9 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
       { name: 'abc' },
       { name: 'ab' },
     ],
-    [
-      'in the comment of a property whose function has a comment, too',
-      '/** Makes one. */\nfunction create(data) { return data; }\nexport default {\n  /** @param {{ name: string }} data */\n  created: create,\n};\n',
-      { name: 'abc' },
-      { name: 1 },
-      'XController.mjs',
-    ],
+    ['that counts a pair of surrogates as one', field('/** @maxLength 2 */'), { name: '😀😀' }, { name: '😀😀a' }],
+    ['that counts half a pair as one', field('/** @minLength 3 */'), { name: '\ud83dab' }, { name: '\ud83da' }],
+    ['that counts the other half as one', field('/** @minLength 3 */'), { name: 'a\ude00b' }, { name: 'a\ude00' }],
     ['behind a dash', field('/** The name - @minLength 3 */'), { name: 'abc' }, { name: 'ab' }],
     ['as the first of two tags on one line', field('/** @minLength 2 @maxLength 3 */'), { name: 'ab' }, { name: 'a' }],
     [
@@ -119,6 +115,10 @@ const IDLE =
 
 describe('a constraint that nothing reads refuses the file', () => {
   const rows: [name: string, source: string, expected?: RegExp][] = [
+    ...['/** Makes one. */', ''].map((comment): [string, string] => [
+      `before a property whose function has the comment '${comment}'`,
+      `${comment}\nfunction create(data: string) { return data; }\nexport default {\n  /** @minLength 3 */\n  created: create,\n};\n`,
+    ]),
     [
       'with a length that is not a whole number',
       field('/** @minLength 1.5 */'),

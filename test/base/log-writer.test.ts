@@ -131,6 +131,13 @@ describe('cutLine', () => {
     );
   });
 
+  it('keeps four levels of lists and objects', () => {
+    const deep = (inner: unknown) => ({ ...head, a: { b: [{ c: inner }] }, list: [[['x', {}]]], none: null });
+    const cut = { ...head, a: { b: [{ c: '…' }] }, list: [[['x', '…']]], none: null, cut: true };
+    assert.equal(cutLine(lineOf(deep({ d: 1 })), 4096), lineOf(cut));
+    assert.equal(cutLine(lineOf(deep(1)), 4096), lineOf({ ...cut, a: { b: [{ c: 1 }] } }));
+  });
+
   it('uses all bytes of a line, and halves the texts for less', () => {
     const line = lineOf({ ...head, text: 'a'.repeat(3000) });
     const cutTo = (length: number) => lineOf({ ...head, text: `${'a'.repeat(length)}…`, cut: true });

@@ -18,6 +18,8 @@ export default class BookController {
   POST() { return { text }; }
   'GET short'() { return { text: text.slice(0, 1000) }; }
   'GET csv'() { return csv(); }
+  'GET under'() { return new Reply(200, text.slice(0, 1023), { 'Content-Type': 'text/csv' }); }
+  'GET least'() { return new Reply(200, text.slice(0, 1024), { 'Content-Type': 'text/csv' }); }
   'GET utf8'() { return { text: 'ä'.repeat(600) }; }
   'GET svg'() { return new Reply(200, Buffer.from(text), { 'Content-Type': 'image/svg+xml' }); }
   'GET docx'() { return new Reply(200, Buffer.from(text), { 'Content-Type': 'application/vnd.openxmlformats-officedocument.x' }); }
@@ -65,6 +67,8 @@ describe('COMPRESSION=on', () => {
     verb?: string,
   ][] = [
     ['JSON', '', GZIP, 'gzip'],
+    ['1024 bytes', '/least', GZIP, 'gzip'],
+    ['nothing of 1023 bytes', '/under', GZIP, undefined],
     ['JSON, by what a browser sends', '', { 'Accept-Encoding': 'gzip, deflate, br, zstd' }, 'br'],
     ['JSON, by the preferred coding', '', { 'Accept-Encoding': 'br;q=0.5, gzip;q=0.9' }, 'gzip'],
     ['JSON in zstd, where Node has it', '', { 'Accept-Encoding': 'zstd' }, ZSTD],

@@ -211,6 +211,7 @@ describe('a streamed body', () => {
   });
 
   test('over its limit is refused with 413, also in gzip or in chunks', async () => {
+    assert.equal((await asRaw(await send('DELETE', '', 'x'.repeat(2000)))).status, 200);
     assertEnvelope(await asRaw(await send('DELETE', '', 'x'.repeat(2001))), 413, 'BODY_TOO_LARGE');
     assertEnvelope(
       await asRaw(await send('DELETE', '', gzipSync('x'.repeat(5000)), { 'content-encoding': 'gzip' })),

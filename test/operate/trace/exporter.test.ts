@@ -57,6 +57,16 @@ describe('createExporter', () => {
     assert.equal(exporter.status().dropped, 0);
   });
 
+  it('sends a full batch without the delay, and the spans behind it after a first one', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    const { exporter } = createBench(collector, { delay: 3_600_000, batchSize: 2 });
+    for (let i = 0; i < 3; i++) exporter.add(span(i));
+    await collector.until(({ length }) => length === 2);
+    exporter.add(span(3));
+    await collector.until(({ length }) => length === 4);
+  });
+
   it('sends each batch whole after a batch with other lengths and characters', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());

@@ -1,4 +1,4 @@
-// Which failures of a load may pass without a change of the file.
+// Failures of a load that may pass without a change of the file.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { HungLoad, isTransient } from '../../../src/live/load/passing-failures.ts';

@@ -1,7 +1,6 @@
 // Compiles the schemas of objects and lists to checks. A check copies a value only when the result differs from it: a
 // field is dropped, or a text becomes a `Date`. A field is undeclared when the type does not name the field.
 
-import { sortedBy } from '../../base/sorted-by.ts';
 import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import { FILLS_DEFAULT } from '../schema/schema.ts';
@@ -69,10 +68,9 @@ function canonicalStructure(value: unknown, depth: number, run: CheckRun): strin
   const fields = Array.isArray(value) ? undefined : Object.entries(value as Fields);
   run.spend(2 + 2 * (fields?.length ?? 0));
   const parts = fields
-    ? sortedBy(fields, ([name]) => name).flatMap(([name, item]) => [
-        JSON.stringify(name),
-        canonicalText(item, depth + 1, run),
-      ])
+    ? fields
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .flatMap(([name, item]) => [JSON.stringify(name), canonicalText(item, depth + 1, run)])
     : (value as unknown[]).map((item) => canonicalText(item, depth + 1, run));
   if (parts.includes(undefined)) return undefined;
   return fields ? `{${parts.join()}}` : `[${parts.join()}]`;

@@ -119,6 +119,7 @@ describe('answers under a service file', () => {
     assert.match(raw, /^HTTP\/1\.1 400 /);
     assert.match(raw, /Content-Type: application\/problem\+json\r\n/);
     assert.match(raw, /Strict-Transport-Security: max-age=1\r\n/);
+    assert.doesNotMatch(raw, /undefined/);
     assert.match(raw, /\{"type":"MALFORMED_REQUEST"/);
     assert.equal(JSON.parse((await ask('/elsewhere')).text).type, 'NOT_FOUND');
   });

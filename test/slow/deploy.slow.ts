@@ -112,7 +112,7 @@ async function workersOf(port: number): Promise<Set<number>> {
 describe('gatefold deploy with a failure', { skip: NO_SSH }, () => {
   it('prints the place in a file that does not load, restores the link, and skips the next machine', async (test) => {
     const shop = await startDeployed(test);
-    const load = startLoad(test, { port: shop.port, connections: 3, mode: 'one request a connection', pause: 3 });
+    const load = startLoad(test, { port: shop.port, connections: 3, mode: 'one request a connection', pause: 15 });
     const good = shop.current();
     writeFiles(shop.project, { 'lib/value.js': 'export const value = ;\n' });
     const broken = await shop.deploy(`vm2:${shop.dir}`);
@@ -148,7 +148,7 @@ describe('gatefold deploy with a failure', { skip: NO_SSH }, () => {
 
   it('changes nothing when it is killed during the copy, and the next deployment succeeds', async (test) => {
     const shop = await startDeployed(test);
-    const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 3 });
+    const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 15 });
     const [good] = shop.releases();
     writeFiles(shop.project, valueFiles(1));
     writeFiles(shop.project, { 'big.bin': 'x'.repeat(2_000_000) });
@@ -219,7 +219,7 @@ describe('gatefold deploy with a failure', { skip: NO_SSH }, () => {
       throw error;
     });
     test.after(unmount);
-    const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 3 });
+    const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 15 });
     const [good] = shop.releases();
     const packageJson = { name: 'shop', type: 'module', scripts: { predeploy: 'head -c 40000000 /dev/zero >big.bin' } };
     for (const files of [{ 'big.bin': 'x'.repeat(40_000_000) }, { 'package.json': JSON.stringify(packageJson) }]) {

@@ -12,7 +12,8 @@ import { findStoreHost, issue, run, startMachine, until } from '../support/store
 
 const KEY = 'a key of the tests with 32 characters or more';
 
-describe('machines that share a store', { skip: noPostgres }, () => {
+// Each test has a store and machines of its own, and waits for most of its time.
+describe('machines that share a store', { skip: noPostgres, concurrency: 3 }, () => {
   it('accept a key of any machine at the first request, and refuse a revoked key', async (test) => {
     const { url } = await startStore(test);
     const env = { STORE_KEY: KEY };

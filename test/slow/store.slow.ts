@@ -89,7 +89,8 @@ const revoke = (store: PostgresStore, id: string) =>
 const isStreaming = async (primary: Server, count: number) =>
   (await primary.sql('select count(*) from pg_stat_replication')) === String(count);
 
-describe('the store during faults', { skip: noPostgres }, () => {
+// Each test has servers of its own, and waits for most of its time.
+describe('the store during faults', { skip: noPostgres, concurrency: 3 }, () => {
   it('loses no confirmed change when the primary is killed and a synchronous standby promoted', async (test) => {
     const cluster = await openCluster(test, 2);
     const url = cluster.url();

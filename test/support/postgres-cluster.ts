@@ -72,11 +72,11 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
         }
     };
     const killAll = () => signal('SIGKILL');
-    process.once('exit', killAll);
     return {
       port,
       folder,
       async start() {
+        process.once('exit', killAll);
         const options = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'wal_keep_size=256MB', ...settings];
         const words = ['-D', folder, '-p', String(port), ...options.flatMap((option) => ['-c', option])];
         // The shared memory of a killed server is free only when its last process has ended.
@@ -108,6 +108,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
         killAll();
         hold();
         await ended;
+        process.off('exit', killAll);
         pid = 0;
       },
       freeze: () => signal('SIGSTOP'),

@@ -1,11 +1,13 @@
 // Hands a request over to a handler of Node's own types, such as an Express application, and watches the answer that
 // the handler writes. Express replaces the prototypes of both objects, so no method of this project is called on the
 // request, and properties of the response watch the answer.
+import type { ServerResponse } from 'node:http';
 import type { NodeHandler } from '../api/controller/mount.ts';
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { reviveRequest, watchBody } from '../base/node-internals.ts';
-import { isThenable } from '../base/values.ts';
+import type { OwnHeaders } from '../base/own-headers.ts';
+import { isObject, isThenable } from '../base/values.ts';
 import { logBrokenStream } from './answer/refusals.ts';
 import type { Responder } from './answer/response.ts';
 import { NEVER_A_BODY } from './answer/result.ts';
@@ -42,7 +44,7 @@ export function handOver(exchange: Exchange, options: CallOptions): void {
   setTarget(exchange);
   if (exchange.body.expectsContinue) response.writeContinue();
   const lines = respond.linesOf(exchange);
-  for (let i = 0; i < lines.length; i += 2) response.setHeader(lines[i] as string, lines[i + 1] as string);
+  appendLines(response, lines);
   const bytesOf = watchAnswer(exchange, respond);
   answer.live = {
     // The handler learns from Node's own events that its client has left.
@@ -60,7 +62,14 @@ export function handOver(exchange: Exchange, options: CallOptions): void {
   };
   answer.takeBack = () => {
     for (const name of ['writeHead', 'write', 'end']) Reflect.deleteProperty(response, name);
-    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    const { writeHead } = response;
+    // Where a header was set before, `writeHead` of Node 20 sends only the last of several lines with one name.
+    const sendHead = (status: number, headers: readonly string[]) => {
+      for (const name of response.getHeaderNames()) response.removeHeader(name);
+      appendLines(response, headers);
+      return Reflect.apply(writeHead, response, [status]);
+    };
+    Object.assign(response, { writeHead: sendHead });
     response.statusMessage = '';
     response.shouldKeepAlive = false;
     // The caller answers at once. The end of the answer can be seconds later.
@@ -89,7 +98,10 @@ function watchAnswer(exchange: Exchange, respond: Responder): () => number {
   Object.assign(response, {
     // Node itself calls this method of the object for a handler that calls only `write` or `end`.
     writeHead(...args: unknown[]) {
-      respond.handOverHead(exchange, () => Reflect.apply(writeHead, response, args));
+      const { ownHeaders } = answer;
+      respond.handOverHead(exchange, () =>
+        Reflect.apply(writeHead, response, ownHeaders === undefined ? args : mergeHeaders(response, ownHeaders, args)),
+      );
       return response;
     },
     write: count(write),
@@ -103,6 +115,30 @@ function watchAnswer(exchange: Exchange, respond: Responder): () => number {
   // A write after the end is an error of the handler, which must not end the process.
   response.on('error', () => {});
   return bytesOf;
+}
+
+/**
+ * Sets the headers that the handler passes to `writeHead`, and then those of `params.setHeader` which it has replaced.
+ * For example, a library sets all its cookies by one `setHeader`, which drops those of `authenticate`.
+ *
+ * @returns the arguments without headers
+ */
+function mergeHeaders(response: ServerResponse, ownHeaders: OwnHeaders, args: readonly unknown[]): unknown[] {
+  const passed = args.at(-1);
+  if (isObject(passed) || Array.isArray(passed)) {
+    const lines: readonly unknown[] = Array.isArray(passed) ? passed : Object.entries(passed).flat();
+    for (let i = 0; i < lines.length; i += 2) response.removeHeader(lines[i] as string);
+    appendLines(response, lines);
+  }
+  const lines = Object.entries(response.getHeaders()).flatMap(([name, value]) =>
+    [value].flat().flatMap((one) => [name, String(one)]),
+  );
+  appendLines(response, ownHeaders.addTo(lines, !NEVER_A_BODY.has(Number(args[0]))).slice(lines.length));
+  return args.filter((arg) => typeof arg !== 'object');
+}
+
+function appendLines(response: ServerResponse, lines: readonly unknown[]): void {
+  for (let i = 0; i < lines.length; i += 2) response.appendHeader(lines[i] as string, lines[i + 1] as string);
 }
 
 /** Gives the request the path as the client sent it, or what is left of it behind the group. */

@@ -41,6 +41,9 @@ const ODD = `(request, response, next) => {
     case 'empty': response.writeHead(204).end(); return;
     case 'slow': response.write('a'); setTimeout(() => response.end('b'), 600); return;
     case 'connection': response.setHeader('Connection', 'close'); response.end('x'); return;
+    case 'cookie': response.setHeader('Set-Cookie', 'own=1').setHeader('x-service', 'own'); response.end('x'); return;
+    case 'cookies': response.writeHead(200, 'Fine', { 'set-cookie': ['own=1', 'own=2; Path=/'], 'Cache-Control': 'private' }).end('x'); return;
+    case 'lines': response.writeHead(200, ['X-Seen', '2', 'X-Two', '1', 'X-Two', '2']).end('x'); return;
   }
 }`;
 
@@ -78,7 +81,15 @@ describe('a mount of a Node handler', () => {
     running = await startService({
       controllers: {
         'service.mjs': `import { defineService } from '${GATEFOLD}';
-          export default defineService({ headers: { 'X-Service': 'yes' }, authenticate: async ({ cookies }) => cookies.user && { id: cookies.user } });`,
+          export default defineService({ headers: { 'X-Service': 'yes' }, authenticate: async ({ cookies, setCookie, setHeader }) => {
+            if (cookies.seen) {
+              setHeader('X-Seen', '1');
+              setHeader('X-Service', 'seen');
+              setCookie('seen', '2');
+              setCookie('own', '0');
+            }
+            return cookies.user && { id: cookies.user };
+          } });`,
         'OldController.mjs': mounted(ECHO),
         'StripController.mjs': mounted(ECHO, '{ strip: true, bodyLimit: 10 }'),
         'UserController.mjs': mounted(ECHO, `{ access: 'user' }`),
@@ -118,6 +129,22 @@ describe('a mount of a Node handler', () => {
       (await ask(running, 'POST /api/old\nCookie: a=b\nOrigin: https://evil.test')).json.error_code,
       'ORIGIN_NOT_ALLOWED',
     );
+  });
+
+  test('its answer has the headers that authenticate has set, if it has none of the name, and the cookies of both', async () => {
+    const sent = async (path: string) => {
+      const { headers, text } = await ask(running, `GET /api/odd/${path}\nCookie: seen=1`);
+      const cookies = [...text.matchAll(/^set-cookie: (\w+=\w+)/gim)].map(([, cookie]) => cookie);
+      return [cookies.sort(), ...['x-seen', 'x-service', 'cache-control'].map((name) => headers.get(name))];
+    };
+    for (const path of ['bytes', 'empty', 'slow', 'prototypes'])
+      assert.deepEqual(await sent(path), [['own=0', 'seen=2'], '1', 'seen', 'no-store'], path);
+    assert.deepEqual(await sent('cookie'), [['own=0', 'own=1', 'seen=2'], '1', 'own', 'no-store']);
+    assert.deepEqual(await sent('cookies'), [['own=1', 'own=2', 'seen=2'], '1', 'seen', 'private']);
+    assert.deepEqual(await sent('lines'), [['own=0', 'seen=2'], '2', 'seen', 'no-store']);
+    assert.deepEqual(await sent('next'), [['own=0', 'seen=2'], '1', 'seen', 'no-store']);
+    assert.match((await ask(running, 'GET /api/odd/cookies\nCookie: seen=1')).text, /^HTTP\/1.1 200 Fine\r\n/);
+    assert.match((await ask(running, 'GET /api/odd/lines\nCookie: seen=1')).text, /X-Two: 1\r\nX-Two: 2\r\n/);
   });
 
   test('strip takes the path of the group off', async () => {

@@ -191,9 +191,9 @@ export class Responder {
     this.#replies.drain();
   }
 
-  /** Returns the lines that the service gives to an answer which the handler of a mount writes. */
+  /** Returns the lines that an answer has before the handler of a mount writes it. */
   linesOf(exchange: Exchange): readonly string[] {
-    return [...this.#headerSetOf(exchange).addTo([]), 'X-Request-Id', exchange.requestId];
+    return [...this.#allLines(exchange, 200, []), 'X-Request-Id', exchange.requestId];
   }
 
   /** Sends the head of such an answer by `writeHead`. A handler on a socket sends its head itself. */

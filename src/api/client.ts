@@ -80,7 +80,7 @@ function startCall(
     const authorization =
       typeof options.authorization === 'function' ? await options.authorization() : options.authorization;
     if (authorization) headers.set('authorization', authorization);
-    if (lastEventId) headers.set('last-event-id', lastEventId);
+    if (lastEventId) headers.set('last-event-id', encodeUtf8(lastEventId));
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = options;
     const redirect = Object.keys(ownHeaders).length > 0 ? 'manual' : 'follow';
@@ -138,6 +138,11 @@ function startCall(
     finally: (onFinally) => readOnce().finally(onFinally),
     [Symbol.toStringTag]: 'Call',
   };
+}
+
+/** Writes a text as a header has it: a character for each byte of UTF-8, as `EventSource` of a browser sends its id. */
+function encodeUtf8(text: string): string {
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('');
 }
 
 /** A browser hides a redirect: the answer has the type `opaqueredirect`, and neither a status nor headers. */

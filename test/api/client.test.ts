@@ -577,7 +577,7 @@ describe('a stream of events', () => {
   });
 
   test('is requested again with the id of the last whole event until the service ends it', async () => {
-    const answers = ['retry: 1\nid: 7\ndata: 1\n\nid: 8\ndata: half', undefined, 502, 'id: 9\ndata: 2\n\n: end\n\n'];
+    const answers = ['retry: 1\nid: 7→é\ndata: 1\n\nid: 8\ndata: half', undefined, 502, 'id: 9\ndata: 2\n\n: end\n\n'];
     const api = client((response) => {
       const answer = answers.shift();
       if (answer === undefined) response.destroy();
@@ -587,12 +587,12 @@ describe('a stream of events', () => {
     const got: unknown[] = [];
     for await (const { id, data } of await events(api)) got.push([id, data]);
     assert.deepEqual(got, [
-      ['7', 1],
+      ['7→é', 1],
       ['9', 2],
     ]);
     assert.deepEqual(
-      sent.map(({ headers }) => headers['last-event-id']),
-      [undefined, '7', '7', '7'],
+      sent.map(({ headers }) => Buffer.from(String(headers['last-event-id']), 'latin1').toString()),
+      ['undefined', '7→é', '7→é', '7→é'],
     );
   });
 

@@ -113,6 +113,7 @@ describe('a mount of a web handler', () => {
             case 'object': return { a: 1 };
             case 'never': return new Promise(() => {});
             case 'rejects': return Promise.reject(new Error('no'));
+            case 'head': return new Response(null, { headers: { 'Content-Type': 'text/x', 'Content-Length': '9' } });
             case 'replaces':
               params.address = 'first';
               params.address = 'second';
@@ -260,6 +261,16 @@ describe('a mount of a web handler', () => {
     );
     assert.deepEqual([other.status, other.body], [200, '']);
     assert.equal((await ask(running, 'OPTIONS /api/nothing')).status, 200);
+  });
+
+  test('an answer to HEAD without a body has the type of the GET, and says nothing about its length', async () => {
+    for (const [method, length] of [
+      ['HEAD', undefined],
+      ['GET', '0'],
+    ] as const) {
+      const { headers } = await ask(running, `${method} /api/odd/head`);
+      assert.deepEqual([headers.get('content-type'), headers.get('content-length')], ['text/x', length]);
+    }
   });
 
   test('is an object with fetch, whose this is the object', async () => {

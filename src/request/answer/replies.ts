@@ -19,7 +19,7 @@ import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Range, readRange } from './range.ts';
 import { logBrokenStream, requestFacts } from './refusals.ts';
-import { type Answer, type AnswerBody, convertResult, type FileAnswer, NO_BODY } from './result.ts';
+import { type Answer, type AnswerBody, convertResult, type FileAnswer, NO_BODY, NO_RESPONSE_BODY } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
@@ -91,12 +91,13 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const { status, etag, lastModified } = answer;
     const { size } = content;
     const headers = [...answer.headers];
-    const isWhole = status !== 200 || exchange.verb !== 'GET' || exchange.answer.capture !== undefined;
+    const hasRanges = status === 200 && /^(?:GET|HEAD)$/.test(exchange.verb) && exchange.answer.capture === undefined;
     let range: Range | undefined;
     let part: Buffer | Readable;
     try {
-      if (!isWhole) {
-        headers.push('Accept-Ranges', 'bytes');
+      if (hasRanges) headers.push('Accept-Ranges', 'bytes');
+      // A range has no meaning for HEAD (RFC 9110, 14.2).
+      if (hasRanges && exchange.verb === 'GET') {
         const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
         range = readRange(asked, ifRange, size, { etag, lastModified });
       }
@@ -116,7 +117,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   function sendBody(exchange: Exchange, answer: Omit<Answer, 'body'>, body: LiveBody | WholeBody): void {
     const { status, contentType } = answer;
     const headers = contentType === undefined ? [...answer.headers] : ['Content-Type', contentType, ...answer.headers];
-    const length = contentLength(status, body);
+    const length = exchange.verb === 'HEAD' && body === NO_RESPONSE_BODY ? undefined : contentLength(status, body);
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
     if (body.kind === 'whole') send(exchange, status, headers, body.content);

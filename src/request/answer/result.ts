@@ -40,6 +40,8 @@ export interface Answer extends Validators {
 }
 
 export const NO_BODY: AnswerBody = { kind: 'whole', content: '' };
+/** A web Response without a body. To HEAD, a library answers so where GET has a body, so the length is unknown. */
+export const NO_RESPONSE_BODY: AnswerBody = { kind: 'whole', content: '' };
 /** Statuses that never have a body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
 export const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
@@ -92,7 +94,8 @@ function convertResponse(response: Response, keepsCors: boolean): Answer {
     throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
   const entries = [...response.headers].filter(([name]) => !(response.url !== '' && CONNECTION_HEADERS.test(name)));
   const lines = readHeaders(entries, keepsCors);
-  if (stream === null || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
+  if (NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
+  if (stream === null) return { status, ...lines, body: NO_RESPONSE_BODY };
   if (response.bodyUsed || stream.locked)
     throw unencodable('a web Response whose body has been read', 'return one that has not, such as response.clone()');
   const body: AnswerBody = { kind: 'stream', source: stream as ReadableStream<Uint8Array>, length: undefined };
@@ -102,7 +105,8 @@ function convertResponse(response: Response, keepsCors: boolean): Answer {
 /** A fetched Response has a URL. These of its headers describe its connection, or its body before inflating. */
 const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
-function readHeaders(
+/** @throws HttpError UNENCODABLE_RESULT for a value that is neither a text nor a number */
+export function readHeaders(
   entries: readonly (readonly [name: string, value: unknown])[],
   keepsCors = false,
 ): Omit<Answer, 'status' | 'body'> {

@@ -38,12 +38,14 @@ export function createReleases(
 
   function current(): string | undefined {
     const newState = stateOf(dir);
-    // The time of a folder changes with its files, but another folder has another inode.
-    if (state !== undefined && newState?.ino === state.ino && newState.dev === state.dev) return root;
+    if (newState !== undefined && state !== undefined && isSameState(newState, state)) return root;
+    const isSameFolder = newState?.ino === state?.ino && newState?.dev === state?.dev;
     state = newState;
+    const path = newState?.isDirectory() === true ? realpathSync.native(dir) : undefined;
+    // The time of a folder changes with its files, too. A folder that was renamed keeps its inode.
+    if (isSameFolder && path === root) return root;
     root = undefined;
-    if (newState?.isDirectory() !== true) return undefined;
-    const path = realpathSync.native(dir);
+    if (path === undefined) return undefined;
     const reason = whyNot(path);
     if (reason !== undefined) {
       log.error('public-dir-refused', { dir: path, error: reason, effect: 'no file is served' });

@@ -347,6 +347,7 @@ describe('the answer with a file', () => {
       }
       const head = await get('/file.bin', { range: 'bytes=0-3' }, 'HEAD');
       assert.deepEqual([head.status, head.headers.get('content-length')], [200, `${length}`]);
+      assert.equal(head.headers.get('accept-ranges'), 'bytes');
     });
 
   it('is a compressed neighbour where the client takes it and it is not older than the file', async (test) => {
@@ -524,14 +525,20 @@ export default defineService({ public: { headers: (path) => {
   });
 
   it('has the headers of the service file', async (test) => {
-    const site = await startSite(test, ['index.html', 'app.js', '404.html'], {
+    const site = await startSite(test, ['index.html', 'app.js', 'map.js', 'lower.html', '404.html'], {
       controllers: {
         'service.mjs': `import { defineService } from '${GATEFOLD}';
 export default defineService({
   headers: { 'X-All': 'yes' },
-  public: { headers: (path) => path.endsWith('.html') ? { 'Content-Security-Policy': "default-src 'self'" } : { 'Cache-Control': 'max-age=60' } },
+  public: { headers: (path) => {
+    if (path === 'map.js') return new Map([['Content-Security-Policy', "default-src 'self'"]]);
+    if (path === 'lower.html') return { 'cache-control': 'max-age=60', 'content-type': 'text/x', etag: '"own"', vary: 'X-A' };
+    if (path === '404.html') return { 'Content-Security-Policy': "default-src 'self'", 'cache-control': 'public' };
+    return path.endsWith('.html') ? { 'Content-Security-Policy': "default-src 'self'" } : { 'Cache-Control': 'max-age=60' };
+  } },
 });`,
       },
+      expectedErrors: ['request-failed'],
     });
     const fieldsOf = async (path: string) => {
       const { headers } = await site.get(path);
@@ -540,6 +547,13 @@ export default defineService({
     assert.deepEqual(await fieldsOf('/'), ['yes', "default-src 'self'", 'no-cache']);
     assert.deepEqual(await fieldsOf('/app.js'), ['yes', null, 'max-age=60']);
     assert.deepEqual(await fieldsOf('/none'), ['yes', "default-src 'self'", 'no-store']);
+    const { headers } = await site.get('/lower');
+    const fields = ['cache-control', 'content-type', 'etag', 'vary'].map((name) => headers.get(name));
+    assert.deepEqual(fields, ['max-age=60', 'text/x', '"own"', 'X-A, Accept-Encoding']);
+    assert.equal((await site.get('/lower', { 'if-none-match': '"own"' })).status, 304);
+    // A page without its policy would be less safe than no page.
+    assert.equal((await site.get('/map.js')).status, 500);
+    assert.match(String(site.service.lines.findLast(({ event }) => event === 'request-failed')?.error), /class Map/);
   });
 });
 
@@ -585,6 +599,11 @@ describe('PUBLIC_DIR', () => {
     symlinkSync('build', join(root, 'next'));
     renameSync(join(root, 'next'), join(root, 'public'));
     assert.equal(await (await get('/')).text(), 'built');
+    // The folder has a new name, and the link leads to it.
+    renameSync(join(root, 'build'), join(root, 'renamed'));
+    symlinkSync('renamed', join(root, 'next'));
+    renameSync(join(root, 'next'), join(root, 'public'));
+    assert.equal(await (await get('/')).text(), 'built');
   });
 });
 
@@ -606,6 +625,8 @@ import type { Reply } from 'gatefold';
 export default class {
   static operations = { 'GET {path*}': { results: 'declared' } };
   'GET {path*}'(_: unknown, { path, query }: { path: { path: string }; query: { save?: string } }): Reply<200, Uint8Array> {
+    const headers = { etag: '"own"', 'content-disposition': 'inline', 'cache-control': 'private' };
+    if (query.save === 'own') return fileReply(${JSON.stringify(uploads)}, path.path, { download: true, headers });
     return fileReply(${JSON.stringify(uploads)}, path.path, query.save === undefined ? {} : { download: query.save || true });
   }
 }`,
@@ -627,6 +648,10 @@ export default class {
     assert.equal((await get('a.txt', { range: 'bytes=10-' })).status, 416);
     const head = await get('a.txt', {}, 'HEAD');
     assert.deepEqual([head.status, head.headers.get('content-length')], [200, '10']);
+    assert.equal(head.headers.get('accept-ranges'), 'bytes');
+    const own = await get('a.txt?save=own');
+    const ownFields = ['etag', 'content-disposition', 'cache-control'].map((name) => own.headers.get(name));
+    assert.deepEqual(ownFields, ['"own"', 'inline', 'private']);
     const large = await get(`${encodeURIComponent("deep/it's (ü).pdf").replaceAll('%2F', '/')}?save=`);
     assert.equal((await large.arrayBuffer()).byteLength, 200_000);
     assert.equal(large.headers.get('content-disposition'), "attachment; filename*=UTF-8''it%27s%20%28%C3%BC%29.pdf");

@@ -6,6 +6,7 @@ import { entityTagOf, FileBody, modifiedTimeOf } from '../../base/files/file-bod
 import { mediaTypeOf } from '../../base/files/media-types.ts';
 import { openFile } from '../../base/files/open-file.ts';
 import { isServable } from '../../base/files/servable.ts';
+import { mergeHeaders } from '../../base/own-headers.ts';
 import { Reply, type ReplyHeaders } from './reply.ts';
 
 export interface FileReplyOptions {
@@ -28,16 +29,16 @@ export function fileReply(root: string, path: string, options: FileReplyOptions 
   if (!isAbsolute(root)) throw new TypeError(`fileReply: ${root} must be an absolute path: resolve('${root}')`);
   const content = isServable(path.split('/')) ? openFile(realPathOf(root), path) : undefined;
   if (content === undefined) throw refusal('FILE_NOT_FOUND');
-  const { download = false, headers } = options;
+  const { download = false, headers = {} } = options;
   const name = download === true ? basename(path) : download;
-  const ownHeaders: ReplyHeaders = {
+  const fileHeaders: ReplyHeaders = {
     ETag: entityTagOf(content),
     'Last-Modified': modifiedTimeOf(content),
     ...(name === false ? {} : { 'Content-Disposition': `attachment; filename*=UTF-8''${encodeName(name)}` }),
-    ...headers,
   };
   // The body is sent as bytes, so this is what the document says.
-  return new Reply(200, new FileBody(content, mediaTypeOf(path)) as unknown as Uint8Array, ownHeaders);
+  const body = new FileBody(content, mediaTypeOf(path)) as unknown as Uint8Array;
+  return new Reply(200, body, mergeHeaders(fileHeaders, headers));
 }
 
 function realPathOf(root: string): string {

@@ -70,6 +70,8 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   background: [isPlainObject, 'an object of tasks, by name'],
 };
 
+const isAsync = (value: unknown): boolean => Object.prototype.toString.call(value) === '[object AsyncFunction]';
+
 function isPublic(value: unknown): boolean {
   return isPlainObject(value) && Object.keys(value).join() === 'headers' && isPlainFunction(value.headers);
 }
@@ -89,8 +91,10 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     );
   const options = readOptions(exported.options);
   const { authenticate, access = 'anyone', formatError } = options;
-  if (Object.prototype.toString.call(formatError) === '[object AsyncFunction]')
+  if (isAsync(formatError))
     throw new DefinitionError('formatError is async: it must return the body itself', 'formatError');
+  if (isAsync(options.public?.headers))
+    throw new DefinitionError('public.headers is async: it must return the headers themselves', 'public');
   if (authenticate === undefined && requiresUser(access))
     throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');
   return Object.freeze({

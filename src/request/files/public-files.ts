@@ -17,8 +17,11 @@ import {
 import { whyNotPublic } from '../../base/files/public-dir.ts';
 import { isServable } from '../../base/files/servable.ts';
 import type { Log } from '../../base/log.ts';
+import { mergeHeaders } from '../../base/own-headers.ts';
+import { isPlainObject } from '../../base/values.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
-import type { Answer } from '../answer/result.ts';
+import { nameKind } from '../answer/json.ts';
+import { type Answer, readHeaders } from '../answer/result.ts';
 import type { TargetPath } from '../target.ts';
 import { codingsFor } from './codings.ts';
 import { createReleases } from './releases.ts';
@@ -140,7 +143,9 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
   function answerWith(found: Found, { headers, headersOf }: FileRequest): Answer | undefined {
     const type = mediaTypeOf(found.name);
     const cacheControl = releases.isImmutable(found.root, found.name) ? IMMUTABLE : 'no-cache';
-    const lines = linesOf({ 'Cache-Control': cacheControl, ...headersOf?.(found.name) });
+    const own = ownHeadersOf(found.name, headersOf);
+    const fields = { 'Content-Type': type, 'Cache-Control': cacheControl };
+    const lines: string[] = [];
     if (isCompressible(type)) {
       lines.push('Vary', 'Accept-Encoding');
       // A part of a file is a part of the file itself, and not of a compressed one.
@@ -150,11 +155,12 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
         // A compressed file that is older than the file is that of an earlier build.
         if (compressed === undefined || compressed.state.mtimeNs < found.state.mtimeNs) continue;
         const content = open(compressed);
-        if (content !== undefined) return answerOf(content, type, ['Content-Encoding', coding, ...lines], coding);
+        if (content === undefined) continue;
+        return answerOf(content, [...lines, 'Content-Encoding', coding], fields, own, coding);
       }
     }
     const content = open(found);
-    return content && answerOf(content, type, lines);
+    return content && answerOf(content, lines, fields, own);
   }
 
   function findPage(request: FileRequest): Answer | undefined {
@@ -175,8 +181,8 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     const content = page && open(page);
     if (content === undefined) return undefined;
     const body = { kind: 'file', content } as const;
-    const lines = linesOf({ ...request.headersOf?.(NOT_FOUND_PAGE), 'Cache-Control': 'no-store' });
-    return { ...NO_LINES, status: 404, contentType: mediaTypeOf(NOT_FOUND_PAGE), headers: lines, body };
+    const own = { 'Content-Type': mediaTypeOf(NOT_FOUND_PAGE), ...ownHeadersOf(NOT_FOUND_PAGE, request.headersOf) };
+    return { status: 404, ...readFields(mergeHeaders(own, { 'Cache-Control': 'no-store' })), body };
   }
 
   return { hasFallback: fallback !== undefined, find, findPage };
@@ -197,9 +203,17 @@ function weightOf({ bytes }: FileContent): number {
 
 const NO_LINES = { headers: [], droppedHeaders: [], etag: undefined, lastModified: undefined };
 
-function linesOf(headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(headers).flat();
+type Headers = Readonly<Record<string, string>>;
+
+/** @throws TypeError when the function of the service file returns no plain object of headers */
+function ownHeadersOf(name: string, headersOf: FileHeaders | undefined): Headers {
+  const own: unknown = headersOf?.(name) ?? {};
+  // `Object.entries` reads a Map or a promise as empty, so a file would lack its Content-Security-Policy.
+  if (isPlainObject(own)) return own as Headers;
+  throw new TypeError(`public.headers returned ${nameKind(own)} for ${name}: return a plain object`);
 }
+
+const readFields = (fields: Headers) => readHeaders(Object.entries(fields), true);
 
 function redirect(address: string): Answer {
   const body = { kind: 'whole', content: '' } as const;
@@ -208,11 +222,15 @@ function redirect(address: string): Answer {
   return { ...NO_LINES, status: 308, contentType: undefined, headers, body };
 }
 
-function answerOf(content: FileContent, contentType: string, lines: readonly string[], coding?: string): Answer {
-  const [etag, lastModified] = [entityTagOf(content, coding), modifiedTimeOf(content)];
-  return {
-    ...{ status: 200, contentType, etag, lastModified, droppedHeaders: [] },
-    headers: ['ETag', etag, 'Last-Modified', lastModified, ...lines],
-    body: { kind: 'file', content },
-  };
+/** @param own headers of the service file, which win over `fields` @param lines headers that it cannot replace */
+function answerOf(
+  content: FileContent,
+  lines: readonly string[],
+  fields: Headers,
+  own: Headers,
+  coding?: string,
+): Answer {
+  const validators = { ETag: entityTagOf(content, coding), 'Last-Modified': modifiedTimeOf(content) };
+  const read = readFields(mergeHeaders({ ...validators, ...fields }, own));
+  return { status: 200, ...read, headers: [...read.headers, ...lines], body: { kind: 'file', content } };
 }

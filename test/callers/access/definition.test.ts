@@ -110,6 +110,7 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ securitySchemes: { token: { type: 'oauth2', flows: 'x' } } }, /token: flows must be an object/],
   [{ headers: { 'X-A': 1 } }, /X-A must be a text/],
   [{ headers: { 'X A': '1' } }, /headers: /],
+  [{ public: { headers: async () => ({}) } }, /public.headers is async: it must return the headers themselves/],
 ];
 
 describe('the definition of a service', () => {

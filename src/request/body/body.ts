@@ -1,11 +1,12 @@
-// Reads the body of a request up to its limit, inflates the body, and passes its bytes to decoder.ts or form.ts.
+// Reads the body of a request up to its limit, inflates the body, and passes its bytes to decoder.ts or multipart.ts.
 // stream.ts serves operations that read the body as a stream.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import type { BodyBudget } from './budget.ts';
 import { codingOf, decodeBody, malformedEncoding } from './decoder.ts';
-import { decodeMultipart, type Query } from './form.ts';
+import type { Query } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
+import { decodeMultipart } from './multipart.ts';
 import { Pieces } from './pieces.ts';
 import type { StreamedUploads } from './streamed-uploads.ts';
 

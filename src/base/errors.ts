@@ -34,7 +34,10 @@ export const CATALOGUE = {
   ALREADY_REGISTERED: { status: 409, message: 'This identity has already registered an application of this name' },
   TOO_MANY_APPLICATIONS: { status: 409, message: 'This identity has registered as many applications as it may' },
   SUBSCRIBER_TOO_SLOW: { status: 408, message: 'The subscriber did not keep up with the channel' },
-  PRECONDITION_FAILED: { status: 412, message: 'The resource is not, or no longer, as If-Match says' },
+  PRECONDITION_FAILED: {
+    status: 412,
+    message: 'The resource is not, or no longer, as If-Match or If-Unmodified-Since says',
+  },
   BODY_TOO_LARGE: { status: 413, message: 'The body is larger than the limit' },
   TOO_MANY_FIELDS: { status: 413, message: 'The form or the query has too many fields' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The content type is not supported' },

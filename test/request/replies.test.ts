@@ -392,7 +392,9 @@ describe('a result that is refused', () => {
   };
   for (const [operation, [code, cause]] of Object.entries(rows)) {
     test(`${operation} is 500 ${code}`, async () => {
-      assertEnvelope(await asRaw(await call(operation)), 500, code);
+      const answer = await call(operation);
+      assert.equal(answer.statusText, 'Internal Server Error');
+      assertEnvelope(await asRaw(answer), 500, code);
       assert.match(String(lineOf(operation, 'request-failed')?.error), cause);
     });
   }

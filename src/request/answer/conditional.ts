@@ -1,6 +1,9 @@
-// Decides conditional requests (RFC 9110, 13): whether the client already has the content that a GET would send.
+// Decides conditional requests (RFC 9110, 13): whether the client already has the content that a GET would send, or
+// wants only another content.
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseEntityTags } from '../../base/entity-tags.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Answer } from './result.ts';
 
 export interface Validators {
   readonly etag: string | undefined;
@@ -9,10 +12,35 @@ export interface Validators {
 }
 
 /**
- * Says whether the client already has the content. If-None-Match wins over If-Modified-Since (13.2.2). A condition that
- * cannot be parsed is ignored.
+ * Returns the status of an answer to GET or HEAD that the conditions of the client replace. If-Match wins over
+ * If-Unmodified-Since, and If-None-Match over If-Modified-Since (13.2.2). Without the 412 for a file, a client could
+ * join parts of two versions.
  */
-export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
+export function conditionalStatus(exchange: Exchange, answer: Answer): 304 | 412 | undefined {
+  if (answer.status !== 200 || (answer.etag === undefined && answer.lastModified === undefined)) return undefined;
+  if (!isRead(exchange)) return undefined;
+  const { headers } = exchange.request;
+  if (answer.body.kind === 'file' && failsPrecondition(headers, answer)) return 412;
+  return isNotModified(headers, answer) ? 304 : undefined;
+}
+
+export function isRead({ verb }: Pick<Exchange, 'verb'>): boolean {
+  return verb === 'GET' || verb === 'HEAD';
+}
+
+/** Compares entity tags strongly: a weak tag never matches. A date that cannot be parsed is ignored. */
+function failsPrecondition(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
+  const match = headers['if-match'];
+  if (match !== undefined) {
+    const tags = parseEntityTags(match);
+    return tags !== '*' && (etag === undefined || etag.startsWith('W/') || tags?.includes(etag) !== true);
+  }
+  const since = headers['if-unmodified-since'];
+  return since !== undefined && lastModified !== undefined && Date.parse(lastModified) > parseDate(since);
+}
+
+/** A condition that cannot be parsed is ignored. */
+function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const noneMatch = headers['if-none-match'];
   if (noneMatch !== undefined) return matches(noneMatch, etag);
   const since = headers['if-modified-since'];

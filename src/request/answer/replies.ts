@@ -14,7 +14,7 @@ import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { type StreamListener, sendStream } from './byte-stream.ts';
 import { Collector } from './collector.ts';
-import { isNotModified } from './conditional.ts';
+import { conditionalStatus, isRead } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Range, readRange } from './range.ts';
@@ -78,7 +78,9 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       cancelBody(answer.body);
       return complete(exchange, answer.status, 0);
     }
-    if (clientHasContent(exchange, answer)) {
+    const status = conditionalStatus(exchange, answer);
+    if (status === 412) return fail(exchange, refusal('PRECONDITION_FAILED'));
+    if (status === 304) {
       cancelBody(answer.body);
       return send(exchange, 304, withoutContentHeaders(answer.headers), '');
     }
@@ -91,13 +93,13 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const { status, etag, lastModified } = answer;
     const { size } = content;
     const headers = [...answer.headers];
-    const hasRanges = status === 200 && /^(?:GET|HEAD)$/.test(exchange.verb) && exchange.answer.capture === undefined;
+    const mayBePart = status === 200 && exchange.answer.capture === undefined;
     let range: Range | undefined;
     let part: Buffer | Readable;
     try {
-      if (hasRanges) headers.push('Accept-Ranges', 'bytes');
+      if (mayBePart && isRead(exchange)) headers.push('Accept-Ranges', 'bytes');
       // A range has no meaning for HEAD (RFC 9110, 14.2).
-      if (hasRanges && exchange.verb === 'GET') {
+      if (mayBePart && exchange.verb === 'GET') {
         const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
         range = readRange(asked, ifRange, size, { etag, lastModified });
       }
@@ -239,12 +241,6 @@ const draining = () => new Error('the worker is draining');
 
 function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
-}
-
-/** Says whether to send a 304. Only an answer to GET or HEAD with status 200 can become one (RFC 9110, 13.2.1). */
-function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean {
-  if (answer.status !== 200 || (answer.etag === undefined && answer.lastModified === undefined)) return false;
-  return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, answer);
 }
 
 /** Removes the headers `Content-…` that describe a body, because a 304 has none (RFC 9110, 15.4.5). */

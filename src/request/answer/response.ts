@@ -156,6 +156,8 @@ export class Responder {
     if (exchange.answer.isComplete) return;
     if (exchange.answer.isStreaming) return exchange.answer.live?.fail(thrown);
     exchange.answer.takeBack?.();
+    // Node keeps the reason phrase of a head that had an invalid header: `500 OK`.
+    if (exchange.response.statusMessage) exchange.response.statusMessage = '';
     try {
       this.#refuse(
         exchange,

@@ -79,6 +79,7 @@ before(async () => {
         unwritable() { return new (class extends Uint8Array { get byteLength() { throw new Error('no length') } })(8) }
         notAwaited() { return new Reply(201, Promise.reject(new Error('the table is locked'))) }
         redirect() { return Reply.redirect('/api/book') }
+        redirectToText() { return Reply.redirect('/tag/grün €?a=%20#b\\r\\n') }
         moved() { return Reply.redirect(new URL('http://a.example/b'), 308) }
         own() { return new Reply(200, {}, { 'Content-Length': '1', 'Transfer-Encoding': 'chunked', Connection: 'close', 'X-Request-Id': 'a', 'Access-Control-Allow-Origin': 'x', 'X-Mine': 'yes' }) }
         crlf() { return new Reply(200, {}, { 'X-Bad': 'a\\r\\nSet-Cookie: b' }) }
@@ -221,6 +222,7 @@ describe('a result that is sent', () => {
     text: { status: 200, body: '{"data":"x"}' },
     typed: { status: 200, body: '{"a":1}', headers: { 'content-type': 'application/hal+json' } },
     typedByList: { status: 200, body: '{"a":1}', headers: { 'content-type': 'application/hal+json', etag: '"1"' } },
+    redirectToText: { status: 302, body: '', headers: { location: '/tag/gr%C3%BCn%20%E2%82%AC?a=%20#b%0D%0A' } },
     redirect: { status: 302, body: '', headers: { location: '/api/book', 'content-length': '0' } },
     moved: { status: 308, body: '', headers: { location: 'http://a.example/b' } },
     own: {

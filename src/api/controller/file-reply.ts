@@ -12,7 +12,7 @@ import { Reply, type ReplyHeaders } from './reply.ts';
 export interface FileReplyOptions {
   /** The name under which a browser saves the file; true: its own name. Without this, a browser may show the file. */
   readonly download?: string | boolean;
-  /** Headers of the answer. `Content-Type` replaces that of the extension. */
+  /** Headers of the answer, which replace those of the file. `Content-Type` replaces that of the extension. */
   readonly headers?: ReplyHeaders;
 }
 

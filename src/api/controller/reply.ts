@@ -40,13 +40,14 @@ export class Reply<Status extends number = number, Body = unknown> {
   }
 
   /**
-   * Creates a redirect.
+   * Creates a redirect. Characters that no URL has are encoded: `/tag/grün` becomes `/tag/gr%C3%BCn`.
    *
    * @param status 301, 302, 303, 307 or 308; default: 302. Other values from 200 to 399 are not refused
    * @throws TypeError when `status` is not a whole number from 200 to 399
    */
   static redirect(location: string | URL, status = 302): Reply<number, undefined> {
-    return new Reply(status, undefined, { Location: String(location) });
+    // A header has a byte for each character, and browsers do not agree on the meaning of such a byte.
+    return new Reply(status, undefined, { Location: String(location).replace(/[^!-~]+/g, encodeURIComponent) });
   }
 }
 

@@ -118,6 +118,9 @@ describe('failures', () => {
       const answer = await asRaw(await call(method));
       assertEnvelope(answer, status, code);
       assert.doesNotMatch(answer.body, /database/);
+      const id = answer.headers.get('x-request-id');
+      const line = service.lines.find(({ request_id, event }) => request_id === id && event === 'request-failed');
+      assert.equal(line !== undefined, status === 500);
     });
   }
 

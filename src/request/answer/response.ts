@@ -156,12 +156,11 @@ export class Responder {
     if (exchange.answer.isComplete) return;
     if (exchange.answer.isStreaming) return exchange.answer.live?.fail(thrown);
     exchange.answer.takeBack?.();
-    // Node keeps the reason phrase of a head that had an invalid header: `500 OK`.
-    if (exchange.response.statusMessage) exchange.response.statusMessage = '';
     try {
       this.#refuse(
         exchange,
-        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }),
+        // Without a cause, the log would say nothing of a promise that is rejected with nothing.
+        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown ?? `${thrown}` }),
         thrown,
       );
     } catch (secondError) {
@@ -225,6 +224,8 @@ export class Responder {
       (error.code === 'OVERLOADED' && isStillSending(exchange));
     // A refusal is the service's own answer, also where a mount sets the CORS headers of its answers.
     exchange.answer.ownsCors = false;
+    // Node keeps the reason phrase of a head that had an invalid header: `500 OK`.
+    if (exchange.response.statusMessage) exchange.response.statusMessage = '';
     const set = this.#headerSetOf(exchange);
     const { ownHeaders } = exchange.answer;
     if (contentType === undefined && ownHeaders === undefined)

@@ -108,7 +108,8 @@ test('before there are workers, PORT answers tls-alpn-01, and nothing else distu
   const withdraw = await present(challenge);
   // The system can refuse a connection at any time, such as with EMFILE.
   server?.emit('error', new Error('too many open files'));
-  await assert.rejects(present(challenge), { code: 'EADDRINUSE' });
+  const message = `PORT: Cannot listen on port ${port}: it is in use by another process`;
+  await assert.rejects(present(challenge), { message, type: 'noPort' });
   const { protocol, names, answer } = await askByTls(port);
   assert.deepEqual([protocol, names], ['acme-tls/1', `DNS:${DOMAIN}`]);
   assert.ok(answer.includes(digestOf(CHALLENGE.keyAuthorization)));

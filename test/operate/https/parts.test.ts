@@ -171,6 +171,7 @@ test('the advice about a failed order names what the operator can correct', () =
     ['unauthorized', /any proxy in front/],
     ['incorrectResponse', /any proxy in front/],
     ['noChallenge', /HTTP_PORT to 80 for http-01, or to off for tls-alpn-01/],
+    ['noPort', /needs PORT.*free it, or set HTTP_PORT to 80/],
     ['caa', /CAA record .* ACME_DIRECTORY/],
     ['rejectedIdentifier', /correct DOMAINS/],
     ['unsupportedIdentifier', /correct DOMAINS/],

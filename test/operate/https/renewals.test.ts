@@ -95,7 +95,15 @@ describe('after a failed order', () => {
   });
 
   test('the next order uses the other challenge, unless the error has nothing to do with the challenge', async () => {
-    const failed = ['connection', 'tls', 'unauthorized', 'incorrectResponse', 'noChallenge', 'serverInternal'];
+    const failed = [
+      'connection',
+      'tls',
+      'unauthorized',
+      'incorrectResponse',
+      'noChallenge',
+      'noPort',
+      'serverInternal',
+    ];
     for (const type of [...failed, 'rateLimited', 'dns', undefined]) {
       const bench = createBench();
       bench.outcome = new AcmeError('no', { type });

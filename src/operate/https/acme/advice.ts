@@ -1,5 +1,5 @@
 // The advice of the log about a failed order: a row for each error type (RFC 8555, section 6.7) that an operator can do
-// something about. Only `noChallenge` is not a type of the RFC: client.ts throws it.
+// something about. Two are no types of the RFC: client.ts throws `noChallenge`, challenges.ts `noPort`.
 import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
@@ -10,6 +10,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   unauthorized: 'another server answers for that name: check its A and AAAA records, and any proxy in front',
   incorrectResponse: 'another server answers for that name: check its A and AAAA records, and any proxy in front',
   noChallenge: 'set HTTP_PORT to 80 for http-01, or to off for tls-alpn-01, whichever the directory offers',
+  noPort:
+    'tls-alpn-01 needs PORT, which something else has, or which this user may not have: free it, or set HTTP_PORT to 80',
   caa: "the name's CAA record forbids this certificate authority: change the record or ACME_DIRECTORY",
   rateLimited:
     'nothing, unless it repeats: the next attempt waits as long as the directory asks; try things out with its staging directory',

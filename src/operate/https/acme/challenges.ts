@@ -3,12 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../../base/builtins.ts';
 import { maxSupervisorConnections } from '../../../base/descriptors.ts';
+import { describeFailure } from '../../../base/failure.ts';
 import { listen } from '../../../base/listen.ts';
 import { createRecentConnections } from '../../../base/recent-connections.ts';
 import type { HttpPort } from '../http-port.ts';
 import { ACME_TLS, type SecureChallenge } from '../serve/secure-state.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
 import type { ChallengeType, PresentChallenge } from './client.ts';
+import { AcmeError } from './request.ts';
 
 export interface Challenges {
   readonly types: readonly ChallengeType[];
@@ -55,7 +57,11 @@ async function serveAnswer({ cert, key }: SecureChallenge, port: number, host?: 
   );
   server.on('connection', createRecentConnections(maxSupervisorConnections(MAX_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
-  await listen(server, { port, host });
+  // systemd may hold PORT, or another server. Then the next order uses http-01.
+  await listen(server, { port, host }).catch((cause: unknown) => {
+    const message = `PORT: Cannot listen on port ${port}: ${describeFailure(cause)}`;
+    throw new AcmeError(message, { type: 'noPort', cause });
+  });
   // An error after this, such as too many open files, must not end the supervisor.
   server.on('error', () => {});
   return () => void server.close();

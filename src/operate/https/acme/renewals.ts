@@ -45,6 +45,7 @@ const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
   'unauthorized',
   'incorrectResponse',
   'noChallenge',
+  'noPort',
   'serverInternal',
 ]);
 

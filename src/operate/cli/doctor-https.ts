@@ -1,9 +1,10 @@
 // The check of the certificate for `gatefold doctor`, from TLS_CERT and TLS_KEY, or from the file for DOMAINS.
-import { readFileSync, statSync } from 'node:fs';
-import { describeFailure } from '../../base/failure.ts';
+import { statSync } from 'node:fs';
+import { readContent } from '../../base/polled-file.ts';
 import { trustedMode } from '../../base/system.ts';
 import { warningPeriod } from '../https/acme/renewal-times.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
+import { MAX_BYTES } from '../https/live-pair.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
 import type { Installation, Report } from './finding.ts';
 
@@ -59,13 +60,11 @@ function checkPair(cert: string, key: string, path: string, now: number, report:
   }
 }
 
+/** Reads a file as the service does, which does not wait for the writer of a pipe. */
 function readOrReport(path: string, report: Report): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    report('wrong', `it cannot be read: ${describeFailure(error)}`, path);
-    return undefined;
-  }
+  const { files, reason } = readContent([path], MAX_BYTES);
+  if (files === undefined) report('wrong', `it cannot be read: ${reason}`, path);
+  return files?.[0]?.toString();
 }
 
 function checkKeyPermissions(path: string, report: Report): void {

@@ -25,7 +25,8 @@ export interface LivePairOptions {
 const POLL_MS = 500;
 /** Polls that must read the same invalid pair: two files are seldom replaced at the same time. */
 const CONFIRMATIONS = 3;
-const MAX_BYTES = 1024 * 1024;
+/** Bytes of the largest file of a certificate or a key. */
+export const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error with a message of one line, when the files contain no valid pair and `mayComeLater` is false */
 export function createLivePair(options: LivePairOptions): LivePair {

@@ -1,5 +1,6 @@
 // The findings of `gatefold doctor` about the certificate with which a start would serve.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,6 +35,12 @@ function files({ cert, key }: TestPair, mode = 0o600): Record<string, string> {
   writeFileSync(tlsKey, key);
   chmodSync(tlsKey, mode);
   return { tlsCert, tlsKey };
+}
+
+function pipe(): string {
+  const path = join(root, 'pipe');
+  execFileSync('mkfifo', [path]);
+  return path;
 }
 
 function ordered(pair: TestPair | undefined, ...domains: string[]): Record<string, unknown> {
@@ -98,7 +105,12 @@ describe('doctor on HTTPS', () => {
     [
       'reports missing certificate and key files as wrong',
       { tlsCert: '/nowhere/c.pem', tlsKey: '/nowhere/k.pem' },
-      [/^wrong c\.pem: it cannot be read: it does not exist$/, /^wrong k\.pem/],
+      [/^wrong c\.pem: it cannot be read: there is no such file$/, /^wrong k\.pem/],
+    ],
+    [
+      'reports a certificate out of a pipe as wrong, and does not wait for its writer',
+      { ...files(sound), tlsCert: pipe() },
+      [/^wrong pipe: it cannot be read: it is not a regular file$/],
     ],
     [
       'warns about a domain without an ordered certificate',

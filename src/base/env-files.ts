@@ -45,7 +45,9 @@ export function withEnvFiles(env: Environment, envFile: string, cwd?: string, pa
     if (text === undefined) continue;
     if (typeof parse !== 'function')
       throw new Error(`${path}: Node ${process.versions.node} cannot read it: use 20.12 or newer, or ENV_FILE=off`);
-    for (const [name, value] of Object.entries(parse(text))) {
+    // PowerShell writes UTF-16 by default, in which no line sets a variable.
+    if (text.includes('\0')) throw new Error(`ENV_FILE: cannot read ${path}: it is not UTF-8. Save it as UTF-8`);
+    for (const [name, value] of Object.entries(parse(text.replace(/^\uFEFF/, '')))) {
       const reason = REFUSED.get(name.toUpperCase());
       if (reason !== undefined) throw new Error(`${path}: ${name} is refused here: ${reason}`);
       variables[name] ??= value;

@@ -30,6 +30,17 @@ test('a written file alone is read, and must be there', (context) => {
   assert.throws(() => withEnvFiles({}, 'none.env', dir), /ENV_FILE: cannot read .*none\.env/);
 });
 
+test('a byte order mark is no part of the first name, and UTF-16 is refused', (context) => {
+  const dir = folder(context, { 'mark.env': '\uFEFFA=1\r\nB=2\r\n' });
+  assert.deepEqual(withEnvFiles({}, 'mark.env', dir), { A: '1', B: '2' });
+  writeFileSync(join(dir, 'wide.env'), '\uFEFFA=1\n', 'utf16le');
+  const path = join(dir, 'wide.env');
+  assert.throws(
+    () => withEnvFiles({}, 'wide.env', dir),
+    new Error(`ENV_FILE: cannot read ${path}: it is not UTF-8. Save it as UTF-8`),
+  );
+});
+
 const DEV_ALONE = 'gatefold dev sets it, and every other start takes it from the environment';
 for (const [name, reason] of [
   ['NODE_ENV', DEV_ALONE],

@@ -18,6 +18,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
+import { makeFolder } from '../../base/make-folder.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/local-revocations.ts';
@@ -216,6 +217,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
       const copyMark = { version: lost.size > 0 ? '' : (version as string), ...replaced };
       // A writer of the table removes all drafts whose names begin like that of the table.
       const draft = join(dataDir, '.replica.tmp');
+      makeFolder(dataDir, 0o700);
       writeWholeFile(path, copyText(list, copyMark), { isDurable: false, draft });
       syncLater();
       publishedListState = listState;

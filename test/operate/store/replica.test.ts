@@ -37,6 +37,14 @@ for (const { name, listed, rowInMemory } of cases)
     assert.equal(replica.publish(), false);
   });
 
+it('the replica makes the data folder, which a new machine lacks', (test) => {
+  const folder = join(makeFolder(test, LIVE), 'new', 'data');
+  const replica = openReplica(folder, createMemoryLog().log);
+  replica.apply({ version: 'h/1/5', changes: [['a', LIVE]], isComplete: true });
+  assert.equal(replica.publish(), true);
+  assert.deepEqual([...(readTableFile(folder)?.rows.values() ?? [])], [LIVE]);
+});
+
 it('the replica writes a revocation on this machine to the file when no row has changed', (test) => {
   const folder = makeFolder(test, LIVE);
   const replica = openReplica(folder, createMemoryLog().log);

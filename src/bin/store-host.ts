@@ -9,6 +9,8 @@ import type { FromHost, ToHost } from '../operate/store/messages.ts';
 // the supervisor itself ends. Then the channel to the supervisor is closed, and this process exits.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
+// The event has passed when the supervisor ended while this process was booting.
+if (process.connected === false) process.exit(0);
 
 // The empty callback ignores an error of the channel. When the channel is closed, this process exits anyway.
 const send = (message: FromHost): void => void process.send?.(message, undefined, {}, () => {});

@@ -33,6 +33,10 @@ function heard<K extends FromHost['kind']>(child: ChildProcess, kind: K): Promis
 test('a store-host answers calls, and ends with its channel, not by a signal; without a table it ends with 1', async (t) => {
   const [good, bad] = [start(t, '{"production":[]}'), start(t, 'no table')];
   const badEnd = once(bad.child, 'exit');
+  // Its supervisor ends while it boots, before it can listen for the end of the channel.
+  const { child: orphan } = start(t, '{"production":[]}');
+  const orphanEnd = once(orphan, 'exit');
+  orphan.disconnect();
   const failed = heard(bad.child, 'failed');
   const { state } = await heard(good.child, 'state');
   assert.equal(state.hasTable, true);
@@ -49,4 +53,5 @@ test('a store-host answers calls, and ends with its channel, not by a signal; wi
   assert.match(reason, /^Cannot read .*production\.json: /);
   assert.ok(reason.includes(bad.data));
   assert.deepEqual(await badEnd, [1, null]);
+  assert.deepEqual(await orphanEnd, [0, null]);
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
@@ -468,6 +468,19 @@ test('revoke --here --undo takes back its own revocation alone, and an earlier o
   assert.equal(undone.out, `${old.id} is on this machine what it is in the store.\n`);
   assert.deepEqual(revoked(), [false, true, false]);
   assert.deepEqual(readRevokedHere(folder).size, 0);
+  // The key may have been issued elsewhere since, so it is listed all the same.
+  const unknown = await run('revoke wrong --here', { env });
+  assert.deepEqual(
+    [unknown.code, unknown.err],
+    [0, `gatefold credentials revoke: ${path} has no row wrong yet: is the id right?\n`],
+  );
+  assert.deepEqual([...readRevokedHere(folder).keys()], ['wrong']);
+  rmSync(path);
+  const elsewhere = await run('revoke wrong --here', { env });
+  assert.deepEqual(
+    [elsewhere.code, elsewhere.err],
+    [1, `gatefold credentials revoke: There is no ${path}: set DATA_DIR to the data folder of the service\n`],
+  );
 });
 
 test("without STORE, a store's copy is read with a warning, and no command changes it", async (t) => {

@@ -72,7 +72,12 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       throw new Unprintable(`${at} is not resolved: an import fails, or the file has a type error`);
     if (flags & F.Any) notes.push(`${at} is any, so it is not checked`);
     if (flags & (F.Any | F.Unknown)) return 'unknown';
-    if (flags & (F.StringLiteral | F.NumberLiteral)) return JSON.stringify((target as ts.LiteralType).value);
+    const { value } = target as ts.LiteralType;
+    if (flags & (F.StringLiteral | F.NumberLiteral)) {
+      if (typeof value === 'number' && !Number.isFinite(value))
+        throw new Unprintable(`${at} is ${value}, which JSON has not`);
+      return JSON.stringify(value);
+    }
     const WORDS = [
       [F.BooleanLiteral, checker.typeToString(target)],
       [F.Boolean, 'boolean'],
@@ -93,9 +98,13 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
   function printStructure(target: ts.Type, at: string): string {
     if (target.flags & F.Union) return printUnion(partsOf(target), at);
     if (target.flags & F.Intersection) {
-      // A brand: `string & { __brand: 'Id' }`.
-      const scalar = partsOf(target).find(({ flags }) => (flags & (F.StringLike | F.NumberLike | F.BooleanLike)) !== 0);
-      if (scalar !== undefined) return print(scalar, at);
+      // A brand: `string & { __brand: 'Id' }`. Two templates have two texts: `${string}@x` & `a${string}`.
+      const parts = partsOf(target);
+      const scalars = parts.filter(({ flags }) => (flags & (F.StringLike | F.NumberLike | F.BooleanLike)) !== 0);
+      if (scalars.length > 0) return scalars.map((part) => print(part, at)).join(' & ');
+      // The type of `{ kind: 'a' } & { kind: 'b' }` has no fields: it is never.
+      const hasFields = (type: ts.Type) => checker.getPropertiesOfType(type).length > 0;
+      if (parts.some(hasFields) && !hasFields(target)) return 'never';
     }
     if (checker.isTupleType(target)) return printTuple(target, at);
     const symbol = target.getSymbol();
@@ -138,6 +147,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
     // No request has a part that JSON has not.
     if (failures[0] !== undefined && [...printed].every((part) => /^(?:undefined|null)$/.test(part))) throw failures[0];
     notes.push(...failures.map(({ message }) => `${message}: it is left out of its union`));
+    if (printed.size > 1) printed.delete('never');
     if (printed.has('true') && printed.delete('false')) {
       printed.delete('true');
       printed.add('boolean');

@@ -29,6 +29,10 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   'Record<string, number> & { size: number }': ['{\n  [key: string]: number;\n  size: number;\n}'],
   '{ [name: symbol]: string; a: string }': ['{\n  a: string;\n}'],
   'string & { __brand: "Id" }': ['string'],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the type is a template.
+  '`a${string}` & `${string}b`': ['`a${string}` & `${string}b`'],
+  // Only the first part of this union can have a value.
+  '({ kind: "a" } | { kind: "b"; x: 1 }) & { kind: "a" }': ['({\n  kind: "a";\n})'],
   '[...Tags, 1]': ['[...Array<(string)>, (1)]'],
   '[string, number?, ...boolean[]]': ['[(string), (number | undefined)?, ...Array<(boolean)>]'],
   'readonly (string | number)[]': ['Array<number | string>'],
@@ -53,6 +57,7 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   '{ deep: { list: Set<number>[] } }': /^T\.deep\.list\[\] is a Set, which JSON has not$/,
   'bigint | null': /^T is bigint, which JSON has not$/,
   'symbol | undefined': /^T is symbol, which JSON has not$/,
+  Infinite: /^T is Infinity, which JSON has not$/,
   'Uppercase<string>': /^T is Uppercase<string>, which is not understood$/,
   Hidden: /^T\.b is private, which JSON has not$/,
   Sharp: /^T\.#a is private, which JSON has not$/,
@@ -80,6 +85,8 @@ import type { Inferred } from 'models';
 interface Tags extends Array<string> {}
 interface Moment { toISOString(): string; getTime(): number }
 interface Tree { name: string; kids: Tree[]; first?: Tree }
+declare const enum Limit { No = 1 / 0 }
+type Infinite = Limit.No;
 declare class Hidden { a: number; protected b: number }
 declare class Sharp { #a: number; b: string }
 interface Endless<N> { next: Endless<[N]> }

@@ -43,7 +43,7 @@ function withBrackets(text: string): string {
 function writeKind(kind: string, schema: Schema, nameOf: NameOf, indent: string): string {
   if (kind === 'integer' || kind === 'number') return 'number';
   if (kind === 'array') return writeArray(schema, nameOf, indent);
-  if (kind === 'object') return Array.isArray(schema.type) ? 'object' : writeObject(schema, nameOf, indent);
+  if (kind === 'object') return writeObject(schema, nameOf, indent);
   return /^(?:string|boolean|null)$/.test(kind) ? kind : UNKNOWN;
 }
 

@@ -49,6 +49,8 @@ describe('a schema becomes the type', () => {
     [{ type: 'array', prefixItems: [TEXT], minItems: 1 }, '[string, ...unknown[]]'],
     [{ type: 'object' }, 'object'],
     [{ type: 'object', properties: {} }, 'Record<never, never>'],
+    [{ type: ['object', 'null'], properties: { a: TEXT }, required: ['a'] }, '{\n  a: string;\n} | null'],
+    [{ type: ['object', 'null'], additionalProperties: NUMBER }, '{ [name: string]: number } | null'],
     [{ type: 'object', additionalProperties: NUMBER }, '{ [name: string]: number }'],
     [{ type: 'object', additionalProperties: false }, 'object'],
     [{ type: 'object', patternProperties: { '^\\d+$': TEXT } }, '{ [name: number]: string }'],

@@ -4,7 +4,7 @@ import type { Cursor } from './cursor.ts';
 import { joinDocs } from './doc-comment.ts';
 import { SourceError } from './source-error.ts';
 import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
-import { Kind } from './tokens.ts';
+import { Kind, type Token } from './tokens.ts';
 
 export type MemberHolder = 'type' | 'class' | 'object';
 
@@ -54,8 +54,8 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   }
   // An index signature: `[key: string]: T`.
   if (c.is('[') && c.isName(1) && c.is(':', 2)) return parseIndexSignature(c, shared, from, docIndex);
-  const { name, computed } = parseMemberName(c);
-  const nameAndShared = { ...shared, name, computed };
+  const { name, computed, isNumberKey } = parseMemberName(c);
+  const nameAndShared = { ...shared, name, computed, isNumberKey };
   const isOptional = c.is('?');
   if (!c.accept('?')) c.accept('!');
   if (c.is('(') || c.is('<')) {
@@ -129,11 +129,12 @@ function beginsMember(c: Cursor, ahead: number): boolean {
   return text === '{' && c.is('static', ahead - 1);
 }
 
-function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
-  const { kind, text, value } = c.token();
+function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed' | 'isNumberKey'> {
+  const { kind } = c.token();
   if (kind === Kind.name || kind === Kind.string || kind === Kind.number) {
+    const name = readKey(c.token());
     c.index++;
-    return { name: kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value };
+    return kind === Kind.number ? { name, isNumberKey: true } : { name };
   }
   if (!c.is('[')) return c.fail('a member');
   // `['text']`, `[NAME]`, or another expression, whose value is unknown.
@@ -147,6 +148,10 @@ function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   c.index = end + 1;
   return isOnlyText ? { name: keyToken.value } : { name: '', computed: isOnlyName ? computed : '' };
 }
+
+/** Returns the name of a field as JavaScript has it: `0x10` is the name `16`. */
+export const readKey = ({ kind, text, value }: Token): string =>
+  kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value;
 
 function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
   const typeParams = parseTypeParams(c);

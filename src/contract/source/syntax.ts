@@ -46,6 +46,8 @@ export interface Member {
    * expression in brackets, and undefined for `['text']` and for a name without brackets.
    */
   readonly computed?: string | undefined;
+  /** Whether the name is written as a number: `keyof { 1: T }` is the number 1, and `keyof { '1': T }` is a text. */
+  readonly isNumberKey?: boolean | undefined;
   readonly modifiers: readonly string[];
   readonly isOptional: boolean;
   readonly doc: string | undefined;

@@ -5,7 +5,7 @@ import { CircularType } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { failForMissing, failForPackage, tableCure } from './advice.ts';
 import { inferredField, inferredType, schemaOf } from './inferred.ts';
-import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
+import { findType, findValue, readConstant, readEnum, type Scope, shapeAt, withParam } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
 import { constrain, intersect, intersectIndexes, isStructure } from './narrow.ts';
 import {
@@ -15,9 +15,11 @@ import {
   idOf,
   listConstants,
   type NamedShape,
+  NEVER,
   NO_NOTES,
   nameOf,
   type Prop,
+  propsOf,
   type RecordShape,
   refuseEndless,
   resolve,
@@ -34,10 +36,6 @@ export interface Evaluator {
   /** Adds type parameters to those of a scope: each with its argument, its default, its constraint or `any`. */
   bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape>;
 }
-
-const withParam = (scope: Scope, name: string, shape: Shape): Scope => {
-  return { ...scope, typeParams: new Map(scope.typeParams).set(name, shape) };
-};
 
 /** Leaves out the parts of a union that no request can have, such as a bigint. A union only of those is an error. */
 function withJsonForm(parts: readonly TypeNode[]): readonly TypeNode[] {
@@ -223,13 +221,14 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     const shapes = new Map(scope.typeParams);
     typeParams.forEach(({ name, constraint, fallback }, i) => {
       const type = fallback ?? constraint;
-      const createDefault = (): Shape => {
-        if (type === undefined) return { kind: 'any' };
-        const circularError = new CircularType(`${name} depends on itself`, scope.path, type.at);
+      const evaluateLater = (node: TypeNode): Shape => {
+        const circularError = new CircularType(`${name} depends on itself`, scope.path, node.at);
         // In `T extends Node<T>`, the constraint needs the shape of `T`, so it cannot be evaluated before `T` is set.
-        return defer(name, () => evaluate(type, { ...scope, typeParams: shapes }), circularError);
+        return defer(name, () => evaluate(node, { ...scope, typeParams: shapes }), circularError);
       };
-      shapes.set(name, args[i] ?? createDefault());
+      shapes.set(name, args[i] ?? (type === undefined ? { kind: 'any' } : evaluateLater(type)));
+      // For `K extends keyof T`, the key `keyof K` leads to `T`. No parameter has such a name.
+      shapes.set(`keyof ${name}`, constraint?.kind === 'keyof' ? evaluateLater(constraint.operand) : NEVER);
     });
     return shapes;
   }
@@ -246,18 +245,21 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     }
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
-    const sourceProps = source?.kind === 'record' ? source.props : undefined;
+    const sourceProps = propsOf(source);
+    // The fields of `T`, too, for `{ [P in K]: … }` with `K extends keyof T`.
+    const likeProps = keysNode.kind === 'name' ? propsOf(scope.typeParams.get(`keyof ${keysNode.name}`)) : sourceProps;
     const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
     if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
     const props = new Map<string, Prop>();
     // For `T = { [key: string]: unknown; a: number }`, `keyof T` is `string`. The field `a` of `T` is mapped, too.
     for (const value of isIndexSignature ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
-      const sourceProp = sourceProps?.get(String(value));
+      const sourceProp = likeProps?.get(String(value));
       const shape = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
         shape: optionalSign === '-?' ? excludeKinds(shape, 'undefined') : shape,
         isOptional: optionalSign === '' ? (sourceProp?.isOptional ?? false) : optionalSign !== '-?',
         notes: sourceProp?.notes ?? NO_NOTES,
+        isNumberKey: typeof value === 'number',
       });
     }
     const index = isIndexSignature ? evaluateValue(keys) : undefined;

@@ -2,9 +2,10 @@
 // constants and enums. Types are followed through re-exports, and values are not.
 import { isBuiltin } from 'node:module';
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
+import { readKey } from '../source/parse-members.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
-import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
+import { propsOf, recordOf, requiredProp, type Shape, unite } from './shape.ts';
 
 /** The purpose for which an import is followed. A value (a class, an object, a function or a constant) also runs. */
 export type ImportUse = 'type' | 'value';
@@ -59,6 +60,10 @@ export function findType(name: string, scope: Scope, seen: ExportSet = new Set()
 
 /** Returns the scope of the file itself, in which its declarations are read. */
 const outerScope = ({ path, module, load }: Scope): Scope => ({ path, module, load, typeParams: NO_TYPE_PARAMS });
+
+export const withParam = (scope: Scope, name: string, shape: Shape): Scope => {
+  return { ...scope, typeParams: new Map(scope.typeParams).set(name, shape) };
+};
 
 const findDeclarations = (name: string, { module }: Scope, isWanted: typeof isType): readonly Declaration[] =>
   (module.declarations.get(name) ?? []).filter(({ kind }) => isWanted(kind));
@@ -143,10 +148,7 @@ export function readMemberKey({ name, computed }: Member, scope: Scope): string 
 
 /** Returns the shape of a nested field: for the keys `a` and `b`, that of `b` in `{ a: { b: 1 } }`. */
 export function shapeAt(shape: Shape | undefined, keys: readonly string[]): Shape | undefined {
-  return keys.reduce<Shape | undefined>((owner, key) => {
-    const record = owner === undefined ? undefined : resolve(owner);
-    return record?.kind === 'record' ? record.props.get(key)?.shape : undefined;
-  }, shape);
+  return keys.reduce((owner, key) => propsOf(owner)?.get(key)?.shape, shape);
 }
 
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
@@ -230,17 +232,23 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
 
   function readStructure(isObject: boolean): Shape | undefined {
     const end = closingIndexes[i] as number;
-    const entries: [key: string, shape: Shape][] = [];
+    const entries: [key: Token, shape: Shape][] = [];
     for (i++; i < end; ) {
-      const key = (tokens[i] as Token).value;
+      const keyToken = tokens[i] as Token;
       if (isObject && tokens[i + 1]?.text !== ':') return undefined;
       if (isObject) i += 2;
       const shape = readValue();
       if (shape === undefined || (i < end && tokens[i++]?.text !== ',')) return undefined;
-      entries.push([key, shape]);
+      entries.push([keyToken, shape]);
     }
     i = end + 1;
-    if (isObject) return recordOf(entries.map(([key, shape]) => [key, requiredProp(shape)]));
+    if (isObject)
+      return recordOf(
+        entries.map(([token, shape]) => [
+          readKey(token),
+          { ...requiredProp(shape), isNumberKey: token.kind === Kind.number },
+        ]),
+      );
     const items = entries.map(([, shape]) => shape);
     return isAsConst
       ? { kind: 'tuple', items: items.map((shape) => ({ shape, isOptional: false })), rest: undefined }

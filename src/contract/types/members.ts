@@ -57,7 +57,10 @@ export function evaluateMembers(
     if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
     else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
     // The key of a symbol is empty. A field with such a key is left out, because JSON has no symbols.
-    else if (key !== '') props.set(key, evaluateFieldOrDefer(member, key, scope, tools, fail));
+    else if (key !== '') {
+      const prop = evaluateFieldOrDefer(member, key, scope, tools, fail);
+      props.set(key, member.isNumberKey === true ? { ...prop, isNumberKey: true } : prop);
+    }
   }
   const isOpen = base === undefined && members.length === 0;
   return { kind: 'record', props, index, isNumberIndex, ...(isOpen ? { isOpen: true } : {}) };

@@ -117,7 +117,8 @@ function intersectProps(
   const isOptional = prop.isOptional && (existing?.isOptional ?? true);
   const shape = intersect(other, prop.shape, fail, met);
   const fillsDefault = isOptional && (existing?.fillsDefault === true || prop.fillsDefault === true);
-  return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes }, fillsDefault };
+  const isNumberKey = existing?.isNumberKey ?? prop.isNumberKey;
+  return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes }, fillsDefault, isNumberKey };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;

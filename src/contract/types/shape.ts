@@ -69,6 +69,8 @@ export interface Prop {
   readonly notes: Notes;
   /** Whether a request without the property gets the `default` of `notes`. */
   readonly fillsDefault?: boolean;
+  /** Whether `keyof` gives the name as a number. */
+  readonly isNumberKey?: boolean | undefined;
   /** Whether the property is the `user` of `ControllerParams<{ user: User }>`, which the server fills. */
   readonly isUser?: boolean;
 }
@@ -178,6 +180,12 @@ export function expectRecord(shape: Shape, fail: Fail): RecordShape {
   return resolved.kind === 'record' ? resolved : fail('this must be an object type');
 }
 
+/** Returns the fields of an object type; undefined for another type. */
+export function propsOf(shape: Shape | undefined): RecordShape['props'] | undefined {
+  const resolved = shape && resolve(shape);
+  return resolved?.kind === 'record' ? resolved.props : undefined;
+}
+
 /** Lists the values of a union of literals, or of one literal. `never` has no values. */
 export function listConstants(shape: Shape, fail: Fail): (string | number | boolean)[] {
   const resolved = resolve(shape);
@@ -214,7 +222,7 @@ export function idOf(shape: Shape): string {
     case 'record': {
       const props = Array.from(shape.props, ([key, prop]) => {
         const notes = prop.notes === NO_NOTES ? '' : JSON.stringify(prop.notes);
-        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}${prop.fillsDefault ? '=' : ''}:${idOf(prop.shape)}${notes}`;
+        return `${JSON.stringify(key)}${prop.isNumberKey ? '#' : ''}${prop.isOptional ? '?' : ''}${prop.fillsDefault ? '=' : ''}:${idOf(prop.shape)}${notes}`;
       });
       return `{${props.join()}${shape.index === undefined ? '' : `${shape.isNumberIndex ? '#' : '*'}:${idOf(shape.index)}`}${shape.isOpen ? '+' : ''}}`;
     }

@@ -132,7 +132,12 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
       if (keyShape.keywords !== undefined) return fail('this kind of key is not understood');
       return { kind: 'record', props: new Map(), index: value, isNumberIndex: keyShape.kind === 'number' };
     }
-    return recordOf(listConstants(keyShape, fail).map((key) => [String(key), requiredProp(value)]));
+    return recordOf(
+      listConstants(keyShape, fail).map((key) => [
+        String(key),
+        { ...requiredProp(value), isNumberKey: typeof key === 'number' },
+      ]),
+    );
   },
   Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
   Extract: (fail, type, wanted) => filterConstants(type, wanted, fail, true),
@@ -186,6 +191,7 @@ function commonRecord(shape: Shape, fail: Fail): RecordShape {
       shape: unite([prop.shape, ...sameName.map((other) => other.shape)]),
       isOptional: prop.isOptional || sameName.some((other) => other.isOptional),
       notes: prop.notes,
+      isNumberKey: prop.isNumberKey,
     });
   }
   return recordOf(props);
@@ -204,7 +210,10 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
   if (resolved.kind !== 'record') return fail('keyof of something that is not an object is not understood');
   if (resolved.index !== undefined && !resolved.isNumberIndex) return STRING;
-  const names = Array.from(resolved.props.keys(), (value): Shape => ({ kind: 'const', value }));
+  const names = Array.from(
+    resolved.props,
+    ([name, { isNumberKey }]): Shape => ({ kind: 'const', value: isNumberKey === true ? Number(name) : name }),
+  );
   return unite(resolved.isNumberIndex ? [{ kind: 'number' }, ...names] : names);
 }
 
@@ -216,14 +225,15 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   if (resolved.kind === 'union') return unite(resolved.parts.map((part) => propertyOf(part, resolvedKey, fail)));
   if (resolvedKey.kind === 'union') return unite(resolvedKey.parts.map((part) => propertyOf(resolved, part, fail)));
   const isPosition =
-    resolvedKey.kind === 'number' || (resolvedKey.kind === 'const' && typeof resolvedKey.value === 'number');
+    resolvedKey.kind === 'number' || (resolvedKey.kind === 'const' && /^\d+$/.test(String(resolvedKey.value)));
   if (resolved.kind === 'array' && isPosition) return resolved.element;
-  if (resolved.kind === 'tuple' && resolvedKey.kind === 'number')
-    return unite([...resolved.items.map(({ shape }) => shape), resolved.rest ?? NEVER]);
-  if (resolved.kind === 'tuple' && resolvedKey.kind === 'const')
-    return (
-      resolved.items[Number(resolvedKey.value)]?.shape ?? resolved.rest ?? fail('there is no such place in the tuple')
-    );
+  if (resolved.kind === 'tuple') {
+    const { items, rest = NEVER } = resolved;
+    const shapes = [...items.map(({ shape, isOptional }) => (isOptional ? unite([shape, UNDEFINED]) : shape)), rest];
+    if (resolvedKey.kind === 'number') return unite(shapes);
+    const place = resolvedKey.kind === 'const' && isPosition ? (shapes[Number(resolvedKey.value)] ?? rest) : NEVER;
+    return place === NEVER ? fail('there is no such place in the tuple') : place;
+  }
   if (resolved.kind !== 'record') return fail('there is no such field');
   const prop = resolvedKey.kind === 'const' ? resolved.props.get(String(resolvedKey.value)) : undefined;
   if (prop !== undefined) return prop.isOptional ? unite([prop.shape, UNDEFINED]) : prop.shape;

@@ -83,8 +83,18 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, met
     if (index !== undefined && !right.props.has(key))
       props.set(key, { ...prop, shape: intersect(prop.shape, index, fail, met) });
   }
+  // As in TypeScript, no value has both of two tags: `{ kind: 'a' } & { kind: 'b' }`. A union then loses this part.
+  const excludeEachOther = ([key, { shape, isOptional }]: [string, Prop]) =>
+    shape === NEVER && !isOptional && [left, right].some(({ props }) => isLiteral(props.get(key)?.shape));
+  if ([...props].some(excludeEachOther)) return NEVER;
   const { index, isNumberIndex } = intersectIndexes(left, right, fail, met);
   return { kind: 'record', props, index, isNumberIndex };
+}
+
+function isLiteral(shape: Shape | undefined): boolean {
+  const resolved = shape && resolve(shape);
+  const parts = resolved?.kind === 'union' ? resolved.parts.map(resolve) : [resolved];
+  return parts.every((part) => part?.kind === 'const');
 }
 
 /** Each of the two records may have no index signature. */

@@ -4,7 +4,7 @@
 // - A type directly before another type matches one character.
 // - The last type extends to the closing text of the template.
 import { checkPattern } from './pattern.ts';
-import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
+import { type Fail, type Keywords, resolve, type Shape, unite } from './shape.ts';
 
 const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
@@ -29,6 +29,12 @@ export function templateShape(texts: readonly string[], types: readonly Shape[],
       fail(`a template with more than ${MAX_COMBINATIONS} combinations of types is not understood`);
     rows = rows.flatMap((row) => typeRows.map((pieces) => [...row, ...pieces, [texts[i + 1] as string]]));
   });
+  // A template of literals alone is the union of its texts.
+  if (rows.length === 1 && rows[0]?.every((piece) => typeof piece !== 'function')) {
+    const choices = rows[0] as readonly (readonly string[])[];
+    if (countTexts(choices) <= MAX_COMBINATIONS)
+      return unite(joinTexts(choices).map((value): Shape => ({ kind: 'const', value })));
+  }
   const keywords = { pattern: `^${writeChoice(rows.map((row) => writePattern(row, fail)))}$` };
   const mistake = checkPattern(keywords.pattern);
   if (mistake !== undefined) fail(`the template has the pattern ${keywords.pattern}: ${mistake}`);
@@ -63,9 +69,9 @@ function writePattern(row: Row, fail: Fail): string {
   const textsBefore = writeTexts(row.slice(0, typeIndex));
   if (nextIndex < 0) return textsBefore + writeType(undefined) + writeTexts(row.slice(typeIndex + 1));
   const textsBetween = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
-  if (textsBetween.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS)
+  if (countTexts(textsBetween) > MAX_COMBINATIONS)
     fail(`a template with more than ${MAX_COMBINATIONS} texts between two of its types is not understood`);
-  const ends = textsBetween.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
+  const ends = joinTexts(textsBetween);
   return (
     textsBefore +
     writeChoice(ends.map((end) => writeType(end) + escapeRegExp(end))) +
@@ -73,6 +79,11 @@ function writePattern(row: Row, fail: Fail): string {
   );
 }
 
+const countTexts = (choices: readonly (readonly string[])[]): number =>
+  choices.reduce((product, { length }) => product * length, 1);
+/** Returns each combination of the choices, as one text. */
+const joinTexts = (choices: readonly (readonly string[])[]): string[] =>
+  choices.reduce<string[]>((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
 const writeTexts = (row: Row): string =>
   row.map((choice) => writeChoice((choice as readonly string[]).map(escapeRegExp))).join('');
 const writeChoice = (patterns: readonly string[]): string =>

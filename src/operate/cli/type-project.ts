@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type ts from 'typescript-5';
 import { statOf } from '../../base/fingerprint.ts';
+import { nearestManifest } from '../../base/manifest.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import {
   digestOf,
@@ -136,6 +137,7 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
 
 /** Properties of the schemas of libraries: Standard Schema, TypeBox, zod, superstruct, yup, joi, io-ts. */
 const SCHEMA_MARKS = /^(?:~standard|~kind|__@Kind.*|safeParse|refiner|validateSync|validateAsync|_A)$/;
+const isOfGatefold = (path: string): boolean => nearestManifest(dirname(path))?.fields.name === 'gatefold';
 const CONSTRAINED_ALIASES = /^(?:Int|Email|Uuid|DateTime|DateOnly|Uri)$/;
 
 /**
@@ -152,9 +154,17 @@ export function findLoss(start: ts.Node, project: TypeProject, packages: Set<str
     if (loss !== undefined) return;
     if (ts.isDecorator(node)) loss = 'a decorator';
     else if (ts.isIdentifier(node)) visitName(node);
+    else if (ts.isImportTypeNode(node) && node.qualifier === undefined) visitModule(node.argument);
     else if (ts.isCallExpression(node) && isSchema(checker.getTypeAtLocation(node))) loss = `the schema ${text(node)}`;
     node.forEachChild(visit);
   };
+  /** `typeof import('./models.ts')` as a whole. Its fields can be taken by texts: `['User']`. */
+  function visitModule(node: ts.Node): void {
+    const specifier = ts.isLiteralTypeNode(node) ? node.literal : node;
+    const symbol = checker.getSymbolAtLocation(specifier);
+    for (const declaration of symbol === undefined ? [] : declarationsOf(symbol))
+      if (pathsOf(symbol).every(isOwn)) pending.add(declaration);
+  }
   function visitName(node: ts.Identifier): void {
     let symbol = checker.getSymbolAtLocation(node);
     if (symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
@@ -162,14 +172,20 @@ export function findLoss(start: ts.Node, project: TypeProject, packages: Set<str
     const own = pathsOf(symbol).every(isOwn);
     for (const path of pathsOf(symbol)) if (!isOwn(path)) packages.add(packageOf(path) as string);
     for (const declaration of declarationsOf(symbol)) {
-      const isConstrained = ts.isTypeAliasDeclaration(declaration) && CONSTRAINED_ALIASES.test(declaration.name.text);
-      if (isConstrained) loss = `the constraint ${declaration.name.text}`;
+      const alias = ts.isTypeAliasDeclaration(declaration) ? declaration.name.text : '';
+      if (CONSTRAINED_ALIASES.test(alias) && pathsOf(symbol).every(isOfGatefold)) loss = `the constraint ${alias}`;
       if (!own && ts.isTypeAliasDeclaration(declaration)) visitQueries(declaration);
-      if (own && !ts.isSourceFile(declaration))
+      if (own && !(ts.isSourceFile(declaration) && isQualifier(node)))
         pending.add(ts.isBindingElement(declaration) ? declaration.parent.parent : declaration);
     }
     if (symbol.flags & ts.SymbolFlags.Value && isSchema(checker.getTypeOfSymbolAtLocation(symbol, node)))
       loss = `the schema ${node.text}`;
+  }
+  /** Whether the name is only the `models` of `models.User`. */
+  function isQualifier(node: ts.Node): boolean {
+    const { parent } = node;
+    if (ts.isQualifiedName(parent)) return parent.left === node || isQualifier(parent);
+    return ts.isPropertyAccessExpression(parent) && (parent.expression === node || isQualifier(parent));
   }
   /** A package, too, can infer a type from a schema. */
   function visitQueries(node: ts.Node): void {

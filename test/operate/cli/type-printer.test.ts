@@ -72,6 +72,11 @@ const LOST: Readonly<Record<string, string | undefined>> = {
   'Pick<Tagged, "name">': 'the tag @minLength',
   'Pick<Preset, "name">': 'the tag @default',
   'Pick<Counted, "count">': 'the constraint Int',
+  'Pick<Mailed, "to">': undefined,
+  'ReturnType<(typeof library)["load"]>': 'the tag @minLength',
+  'ReturnType<typeof library.count>': undefined,
+  'ReturnType<(typeof import("./library.ts"))["load"]>': 'the tag @minLength',
+  'keyof typeof library': 'the tag @minLength',
   'Pick<Decorated, "a">': 'a decorator',
   'ReturnType<typeof parse>': 'the schema schema',
   'typeof built': 'the schema build()',
@@ -82,6 +87,8 @@ const LOST: Readonly<Record<string, string | undefined>> = {
 
 const DECLARATIONS = `
 import type { Inferred } from 'models';
+import type { Int } from 'gatefold';
+import type * as library from './library.ts';
 interface Tags extends Array<string> {}
 interface Moment { toISOString(): string; getTime(): number }
 interface Tree { name: string; kids: Tree[]; first?: Tree }
@@ -94,8 +101,9 @@ type Digit = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j';
 type Wide = { [K in \`\${Digit}\${Digit}\${Digit}\`]: { [P in Digit]: K } };
 interface Tagged { /** @minLength 3 */ name: string }
 interface Preset { /** @default "Ada" */ name?: string }
-type Int = number;
 interface Counted { count: Int }
+type Email = string;
+interface Mailed { to: Email }
 declare function IsEmail(): any;
 declare class Decorated { @IsEmail() a: string }
 declare const schema: { '~standard': object };
@@ -117,6 +125,10 @@ describe('gatefold contracts', () => {
       'src/types.ts': DECLARATIONS + aliases,
       // The library of workers has File and Blob, and half the size of that of pages.
       'tsconfig.json': '{"compilerOptions":{"lib":["es2022","webworker"],"types":[]},"include":["src"]}',
+      'src/library.ts':
+        'export const load = (): { /** @minLength 3 */ name: string } => ({ name: "Ada" });\nexport const count = () => 1;\n',
+      'node_modules/gatefold/package.json': '{"name":"gatefold","version":"1.0.0","types":"i.d.ts"}',
+      'node_modules/gatefold/i.d.ts': 'export type Int = number;\n',
       'node_modules/models/package.json': '{"name":"models","version":"1.0.0","types":"i.d.ts"}',
       'node_modules/models/i.d.ts':
         "declare const model: { '~standard': { output: { a: string } } };\nexport type Inferred = Readonly<(typeof model)['~standard']['output']>;\n",

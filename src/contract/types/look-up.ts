@@ -48,6 +48,9 @@ type ExportSet = Set<string>;
 export function findType(name: string, scope: Scope, seen: ExportSet = new Set()): FoundType {
   const declarations = findDeclarations(name, scope, isType);
   if (declarations.length > 0) return { declarations, scope: outerScope(scope) };
+  // `export default Order`, after `interface Order`, exports the type, too.
+  const named = scope.module.declarations.get(name)?.[0]?.value;
+  if (name === 'default' && named?.kind === 'reference') return findType(named.name, scope, seen);
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const owners = findDeclarations(head, scope, isType);
   if (owners[0]?.kind === 'enum') {

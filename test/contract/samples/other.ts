@@ -14,5 +14,6 @@ export default interface Thing {
   thing: true;
 }
 export * from './third.ts';
+export { default as Named } from './third.ts';
 export type { Address as Addr };
 export const LEVELS = ['low', 'mid', 'high'] as const;

@@ -129,7 +129,9 @@ function createNameOf(
 
 function writeType(name: string, schema: Schema, nameOf: NameOf): string {
   const type = typeText(schema, nameOf);
-  const isObject = type.startsWith('{\n') && schema.additionalProperties === undefined && !schema.patternProperties;
+  // The text of a union of objects, too, begins with a brace.
+  const isPlain = schema.type === 'object' && schema.additionalProperties === undefined && !schema.patternProperties;
+  const isObject = isPlain && type.startsWith('{\n');
   const declaration = isObject ? `export interface ${name} ${type}` : `export type ${name} = ${type};`;
   return `\n${docComment(schema, '')}${declaration}\n`;
 }

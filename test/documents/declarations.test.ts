@@ -175,6 +175,23 @@ test('an operation whose source was not read takes and returns unknown, and the 
   );
 });
 
+describe('a named type is declared', () => {
+  const DOT: Schema = { type: 'object', properties: { x: NUMBER }, required: ['x'] };
+  const rows: [schema: Schema, text: string][] = [
+    [DOT, 'export interface Named {\n  x: number;\n}'],
+    [{ anyOf: [DOT, TEXT] }, 'export type Named = {\n  x: number;\n} | string;'],
+    [{ ...DOT, type: ['object', 'null'] }, 'export type Named = {\n  x: number;\n} | null;'],
+    [{ ...DOT, additionalProperties: NUMBER }, 'export type Named = {\n  x: number;\n} & { [name: string]: number };'],
+    [{ type: 'object', properties: {} }, 'export type Named = Record<never, never>;'],
+  ];
+  for (const [schema, declaration] of rows)
+    test(declaration, () => {
+      const order = group('Order', { Named: schema }, { name: 'tag', results: returns(refer('Named')) });
+      const { text } = writeDeclarations([order], '/api');
+      assert.equal(text.slice(text.lastIndexOf('\n\n') + 2), `${declaration}\n`);
+    });
+});
+
 test('the file has no type of a result that no operation has', () => {
   const { text } = writeDeclarations([group('Order', {}, { name: 'tag', results: returns(TEXT) })], '/api');
   assert.equal(

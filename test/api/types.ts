@@ -21,6 +21,8 @@ interface Order {
   readonly items: readonly Item[];
   total(): number;
 }
+/** Any JSON value, as Supabase declares it. */
+type Plain = string | number | boolean | null | { [key: string]: Plain | undefined } | Plain[];
 interface NewOrder {
   items: Item[];
   due?: Date;
@@ -36,6 +38,7 @@ declare class OrderController {
   tag(_: unknown, params: ControllerParams): string;
   upload(form: { title: string; cover: File; pages?: File[] }): { size: number };
   raw(bytes: Blob): { size: number };
+  mark(data: { meta: Plain; days: readonly [Date, Date?] }): { meta: Plain; days: readonly [Date, Date?] };
   'GET {id}'(_: unknown, params: Params<{ id: Int }>): Promise<Order>;
   'GET {id}/items/{item}'(): Item;
   'GET {id}/lines'(query: { from: Int }, params: Params<{ id: Int }>): Item[];
@@ -98,6 +101,10 @@ export async function good(): Promise<void> {
   await api.order.upload({ title: 'x', cover: new File([], 'x') });
   await api.order.upload(new FormData());
   await api.order.raw(new Blob([]));
+  const marked = await api.order.mark({ meta: [{ a: [1, null] }], days: [new Date()] });
+  check<Same<typeof marked.days, readonly [string, string?]>>();
+  if (Array.isArray(marked.meta))
+    await api.order.mark({ meta: marked.meta, days: ['2030-01-01T00:00:00Z', new Date()] });
   await api.order['GET {id}']({ path: { id: 7 } });
   await api.order['GET {id}/items/{item}']({ path: { id: 7, item: 'a' } });
   await api.order['GET {id}/lines']({ path: { id: 7 }, query: { from: 3 } });
@@ -137,6 +144,8 @@ export async function bad(): Promise<void> {
   await api.order.created({ state: 'open', items: [], colour: 'red' });
   // @ts-expect-error a price is a number
   await api.order.created({ state: 'open', items: [{ book: 'a', price: '1' }] });
+  // @ts-expect-error JSON has no functions
+  await api.order.mark({ meta: [() => 1], days: [new Date()] });
   // @ts-expect-error dryRun is a boolean
   await api.order.red({}, { query: { dryRun: 'yes' } });
   // @ts-expect-error no such option

@@ -142,8 +142,10 @@ export type Sent<T> = unknown extends T
       ? Date | string
       : T extends Bytes
         ? Blob | ArrayBuffer | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
-        : T extends readonly unknown[]
-          ? { [Index in keyof T]: Sent<T[Index]> }
+        : T extends readonly (infer Item)[]
+          ? Item[] extends T
+            ? readonly Sent<Item>[]
+            : { [Index in keyof T]: Sent<T[Index]> }
           : { [Key in keyof T]: Sent<T[Key]> } | (true extends HasFile<T> ? FormData : never);
 
 type Scalar = string | number | boolean | null | undefined;
@@ -198,8 +200,10 @@ export type Json<T> = unknown extends T
     ? T
     : T extends { toJSON: (...args: never[]) => infer Plain }
       ? Json<Plain>
-      : T extends readonly unknown[]
-        ? { [Index in keyof T]: Json<T[Index]> }
+      : T extends readonly (infer Item)[]
+        ? Item[] extends T
+          ? Json<Item>[]
+          : { [Index in keyof T]: Json<T[Index]> }
         : { [Key in keyof T as Key extends symbol ? never : T[Key] extends Method ? never : Key]: Json<T[Key]> };
 
 export type { ServerEvent };

@@ -116,6 +116,17 @@ export class PageController {
   }
 }
 
+/** Any JSON value, as Supabase declares it. */
+type Plain = string | number | boolean | null | { [key: string]: Plain | undefined } | Plain[];
+declare const plain: StandardSchema<unknown, { meta: Plain }[]>;
+
+export class PlainController {
+  static operations = { index: { result: plain } } satisfies Operations<PlainController>;
+  index(): { meta: Plain }[] {
+    return [];
+  }
+}
+
 export class MisfitController {
   static operations: Operations<MisfitController> = {
     // @ts-expect-error the query makes an age, and data is a page

@@ -143,7 +143,8 @@ export type Sent<T> = unknown extends T
       : T extends Bytes
         ? Blob | ArrayBuffer | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
         : T extends readonly (infer Item)[]
-          ? Item[] extends T
+          ? // A list of itself, as in any JSON value, is not mapped before it is needed.
+            Item[] extends T
             ? readonly Sent<Item>[]
             : { [Index in keyof T]: Sent<T[Index]> }
           : { [Key in keyof T]: Sent<T[Key]> } | (true extends HasFile<T> ? FormData : never);

@@ -190,5 +190,10 @@ type Sent<T> = unknown extends T
   : T extends { toJSON(...parameters: never[]): infer Text }
     ? T | Text
     : T extends object
-      ? { readonly [Key in keyof T]: Sent<T[Key]> }
+      ? T extends readonly (infer Item)[]
+        ? // A list of itself, as in any JSON value, is not mapped before it is needed.
+          Item[] extends T
+          ? readonly Sent<Item>[]
+          : { readonly [Index in keyof T]: Sent<T[Index]> }
+        : { readonly [Key in keyof T]: Sent<T[Key]> }
       : T;

@@ -114,6 +114,17 @@ describe('the check of a JSON Schema is that of JSON Schema for', () => {
       [[], ['a', 'b']],
     ],
     [{ type: 'object', patternProperties: { '^(.*)$': { type: 'number' } } }, [{ a: 1 }, {}], [{ a: 'x' }]],
+    // TypeBox writes a record and a tuple of references so.
+    [
+      { type: 'object', patternProperties: { '^(.*)$': { $ref: '#/$defs/N' } }, $defs: { N: { type: 'number' } } },
+      [{ a: 1 }],
+      [{ a: 'x' }],
+    ],
+    [
+      { type: 'array', items: [{ $ref: '#/$defs/N' }], additionalItems: false, $defs: { N: { type: 'number' } } },
+      [[1], []],
+      [['x'], [1, 2]],
+    ],
     [{ type: 'object', additionalProperties: { type: 'number' } }, [{ a: 1 }], [{ a: 'x' }]],
     [{ type: 'object', additionalProperties: false }, [{}], [{ a: 1 }]],
     [{ type: 'object', patternProperties: { '.*': true }, additionalProperties: false }, [{ a: 1 }], [1]],

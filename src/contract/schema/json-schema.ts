@@ -35,7 +35,7 @@ const MAX_NESTING = 200;
 export function readJsonSchema(root: unknown): Schema {
   /** By `$id`: the pointer of the schema. TypeBox refers to a schema around by its `$id`. */
   const pointersById = new Map<string, string>();
-  const references: [pointer: string, target: string][] = [];
+  const references: [pointer: string, reference: { $ref: string }][] = [];
   const schema = read(root, '#', 0);
   if (Object.keys(schema).every((keyword) => NOTES.test(keyword)))
     throw new Error('# says nothing about a value: write unchecked: true');
@@ -81,8 +81,9 @@ export function readJsonSchema(root: unknown): Schema {
     if (raw.$ref !== undefined) {
       only('$ref');
       if (typeof raw.$ref !== 'string') fail('has a wrong $ref');
-      references.push([pointer, raw.$ref as string]);
-      return { ...common, $ref: raw.$ref as string };
+      const reference = { ...common, $ref: raw.$ref as string };
+      references.push([pointer, reference]);
+      return reference;
     }
     if (raw.anyOf !== undefined) {
       only('anyOf');
@@ -128,11 +129,11 @@ export function readJsonSchema(root: unknown): Schema {
 
   /** Replaces references by `$id`, and refuses a reference that leads to no schema that was read. */
   function resolveIds(): void {
-    for (const [pointer, target] of references) {
-      const resolved = pointersById.get(target) ?? target;
-      const found = follow(schema, resolved);
-      if (found === undefined) throw new Error(`${pointer} refers to ${target}, which is not found`);
-      Object.assign(follow(schema, pointer) as object, { $ref: resolved });
+    for (const [pointer, reference] of references) {
+      const target = reference.$ref;
+      reference.$ref = pointersById.get(target) ?? target;
+      if (follow(schema, reference.$ref) === undefined)
+        throw new Error(`${pointer} refers to ${target}, which is not found`);
     }
   }
 }

@@ -205,6 +205,10 @@ describe('the filter of results', () => {
     const rows: [returnedSchema: Record<string, unknown>, sent: unknown, shown: unknown][] = [
       [own, sent, { a: '1' }],
       [{ ...own, type: ['object', 'null'] }, sent, { a: '1' }],
+      // A JSON Schema of the author declares all fields and all entries of these.
+      [{ anyOf: [{ type: 'string' }, { type: 'object' }] }, sent, sent],
+      [{ anyOf: [{ type: 'string' }, { type: 'array' }] }, [sent], [sent]],
+      [{ type: 'array', prefixItems: [own] }, [sent, sent], [{ a: '1' }, sent]],
       [{ type: ['array', 'null'], items: own }, [sent], [{ a: '1' }]],
       [{ anyOf: [{ const: 'x' }, own] }, sent, { a: '1' }],
       [{ anyOf: [{ const: 'x' }, own] }, 'x', 'x'],

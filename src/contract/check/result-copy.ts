@@ -91,7 +91,8 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
   function writeList(lists: readonly Schema[], constants: Constants): string {
     const prefixLength = Math.max(0, ...lists.map(({ prefixItems = [] }) => prefixItems.length));
     const isLimited = lists.length > 0 && lists.every(({ items }) => items === false);
-    const schemasAt = (i: number) => lists.flatMap(({ prefixItems, items }) => asSchemas(prefixItems?.[i] ?? items));
+    const schemasAt = (i: number) =>
+      lists.flatMap(({ prefixItems, items }) => asSchemas(prefixItems?.[i] ?? items ?? true));
     const copyAt = (i: number) => writeCopy(schemasAt(i), 'item', 'i', constants);
     const prefix = Array.from({ length: prefixLength }, (_, i) => `if (i === ${i}) { ${copyAt(i)} } else `).join('');
     const length = isLimited ? `Math.min(v.length, ${prefixLength})` : 'v.length';
@@ -110,8 +111,8 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       Object.keys(properties).filter((name) => !isNever(properties[name] as Schema));
     const names = [...new Set(objects.flatMap(declaredOf))];
     const schemasOf = (name: string) =>
-      objects.flatMap(({ properties = {}, additionalProperties }) =>
-        Object.hasOwn(properties, name) ? [properties[name] as Schema] : asSchemas(additionalProperties),
+      objects.flatMap((object) =>
+        Object.hasOwn(object.properties ?? {}, name) ? [object.properties?.[name] as Schema] : othersOf(object),
       );
     const reads = names.map((name, i) => {
       const key = JSON.stringify(name);
@@ -127,7 +128,7 @@ export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): Comp
       required ? '' : `if (${value} !== undefined) object[${key}] = ${value};`,
     );
     const copied = `const object = { ${literal} }; ${optional.join('')}`;
-    const others = objects.flatMap(({ additionalProperties }) => asSchemas(additionalProperties));
+    const others = objects.flatMap(othersOf);
     const numbers = objects.flatMap(({ patternProperties = {} }) =>
       Object.values(patternProperties).flatMap(asSchemas),
     );
@@ -191,6 +192,10 @@ const asSchemas = (schema: Schema | boolean | undefined): Schema[] => {
   if (typeof schema === 'object') return isNever(schema) ? [] : [schema];
   return schema === true ? [{}] : [];
 };
+
+/** Returns the schemas of the fields without a name of their own. `{ "type": "object" }` declares all fields. */
+const othersOf = ({ properties, patternProperties, additionalProperties }: Schema): Schema[] =>
+  asSchemas(additionalProperties ?? (properties === undefined && patternProperties === undefined));
 
 /** Whether a schema declares objects with any fields: `unknown`, `object` and `{}`. */
 function isWhole({ type, enum: literals, not, ...schema }: Schema): boolean {

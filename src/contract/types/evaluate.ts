@@ -190,7 +190,7 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     const fail = failAt(outer, first.at);
     if (first.typeParams.slice(args.length).some(({ fallback }) => fallback === undefined))
       fail(`${first.name} needs more type arguments`);
-    const scope: Scope = { ...outer, typeParams: bind(first.typeParams, args, outer) };
+    const scope: Scope = { ...outer, typeParams: bind(first.typeParams, args, outer), body: first.type };
     const { keywords } = readConstraintsOrFail(first.doc, fail);
     if (first.kind === 'alias') {
       const shape = evaluate(first.type as TypeNode, scope);
@@ -245,14 +245,14 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     }
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
-    const sourceProps = propsOf(source);
-    // The fields of `T`, too, for `{ [P in K]: … }` with `K extends keyof T`.
-    const likeProps = keysNode.kind === 'name' ? propsOf(scope.typeParams.get(`keyof ${keysNode.name}`)) : sourceProps;
+    // The fields of `T`, too, for `type A<T, K extends keyof T> = { [P in K]: … }`.
+    const limit = keysNode.kind === 'name' ? scope.typeParams.get(`keyof ${keysNode.name}`) : undefined;
+    const likeProps = propsOf(node === scope.body && limit !== undefined ? limit : source);
     const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
     if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
     const props = new Map<string, Prop>();
     // For `T = { [key: string]: unknown; a: number }`, `keyof T` is `string`. The field `a` of `T` is mapped, too.
-    for (const value of isIndexSignature ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
+    for (const value of isIndexSignature ? (propsOf(source)?.keys() ?? []) : listConstants(keys, fail)) {
       const sourceProp = likeProps?.get(String(value));
       const shape = evaluateValue({ kind: 'const', value });
       props.set(String(value), {

@@ -3,7 +3,7 @@
 import { isBuiltin } from 'node:module';
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import { readKey } from '../source/parse-members.ts';
-import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
+import type { Declaration, Import, Member, Module, TypeNode } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import { propsOf, recordOf, requiredProp, type Shape, unite } from './shape.ts';
 
@@ -26,6 +26,8 @@ export interface Scope {
   readonly module: Module;
   readonly load: Loader;
   readonly typeParams: ReadonlyMap<string, Shape>;
+  /** The type of the alias that is read. */
+  readonly body?: TypeNode | undefined;
   /** The parameters of the method. In its signature, `typeof user` means the parameter `user`, if there is one. */
   readonly params?: ReadonlySet<string> | undefined;
 }

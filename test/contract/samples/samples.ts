@@ -328,6 +328,10 @@ export type A191 = (Either | { k: 'c' | 'd'; b: boolean }) & { k: 'a' | 'd'; id:
 type EachOf<T, K extends keyof T = keyof T> = { [P in K]: string };
 type Taken<T, K extends keyof T> = { [P in K]: T[P] };
 export type A192 = EachOf<{ a?: 1; b: 2 }>;
+interface Chosen<T, K extends keyof T = keyof T> {
+  by: { [P in K]: boolean };
+}
+export type A195 = Chosen<{ a?: 1; b: 2 }>;
 export type A193 = Required<Taken<{ a?: 1 | null; b: 2 }, 'a'>>;
 export type A194 = { a: Named; b: Other.Named };
 void text;

@@ -78,6 +78,7 @@ export interface Prop {
 /** Throws an error with the place of a type. @param cure what to write instead; default: a schema; '' for no cure */
 export type Fail = (message: string, cure?: string) => never;
 
+export const NO_LITERALS = 'this must be a union of literals';
 const MAX_UNION_PARTS = 5000;
 export const NO_NOTES: Notes = {};
 export const STRING: Shape = { kind: 'string' };
@@ -192,7 +193,7 @@ export function listConstants(shape: Shape, fail: Fail): (string | number | bool
   if (resolved.kind === 'never') return [];
   if (resolved.kind === 'const') return [resolved.value];
   if (resolved.kind === 'union') return resolved.parts.flatMap((part) => listConstants(part, fail));
-  return fail('this must be a union of literals', WRITE_OUT);
+  return fail(NO_LITERALS, WRITE_OUT);
 }
 
 /** Names a type argument: `UserList` for `User[]`. The document then has `Page_UserList` for `Page<User[]>`. */

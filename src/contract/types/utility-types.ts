@@ -1,14 +1,17 @@
 // Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …).
 
 import { isReplyStatus } from '../../base/values.ts';
-import { Unsupported } from '../source/source-error.ts';
+import { Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import {
   excludeKinds,
   expectRecord,
   type Fail,
   failingShape,
+  includesKind,
   listConstants,
+  type NamedShape,
   NEVER,
+  NO_LITERALS,
   type Prop,
   type RecordShape,
   recordOf,
@@ -197,11 +200,25 @@ function commonRecord(shape: Shape, fail: Fail): RecordShape {
   return recordOf(props);
 }
 
-/** Computes `Exclude` and `Extract` for literals. `Extract<Order, { state: 'open' }>` would need a type checker. */
+/**
+ * Computes `Exclude` and `Extract` for literals, null and undefined. `Extract<Order, { state: 'open' }>` would need a
+ * type checker.
+ */
 function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: boolean): Shape {
-  const filterValues = new Set(listConstants(filter, fail));
-  const values = listConstants(shape, fail).filter((value) => filterValues.has(value) === keepsMatches);
-  return unite(values.map((value): Shape => ({ kind: 'const', value })));
+  const withoutEmpty = excludeKinds(filter, 'null', 'undefined');
+  const values = new Set(listConstants(withoutEmpty, fail));
+  const matches = (part: Exclude<Shape, NamedShape>): boolean => {
+    if (part.kind === 'null' || part.kind === 'undefined') return includesKind(filter, part.kind);
+    // Without literals, the filter is null or undefined, and no other part is one of these.
+    return part.kind === 'const' ? values.has(part.value) : values.size > 0 && fail(NO_LITERALS, WRITE_OUT);
+  };
+  const select = (part: Shape): Shape => {
+    const resolved = resolve(part);
+    if (resolved.kind === 'union') return unite(resolved.parts.map(select));
+    if (resolved.kind === 'any') return fail(NO_LITERALS, WRITE_OUT);
+    return matches(resolved) === keepsMatches ? part : NEVER;
+  };
+  return select(shape);
 }
 
 /** `keyof T` */

@@ -332,6 +332,9 @@ interface Chosen<T, K extends keyof T = keyof T> {
   by: { [P in K]: boolean };
 }
 export type A195 = Chosen<{ a?: 1; b: 2 }>;
+export type A196 = Exclude<'a' | null, null> | Exclude<Either | undefined, null | undefined>;
+export type A198 = { a: Exclude<'a' | null, never>; b: null | Exclude<'a', 'a'>; c: Exclude<boolean | null, null> };
+export type A197 = { a: Extract<'a' | 1 | null, 'a' | null>; b: Exclude<string | null, null>; c: Extract<null | {}, null> };
 export type A193 = Required<Taken<{ a?: 1 | null; b: 2 }, 'a'>>;
 export type A194 = { a: Named; b: Other.Named };
 void text;

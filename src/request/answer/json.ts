@@ -16,7 +16,9 @@ export function encodeResult(value: unknown): string {
   try {
     json = JSON.stringify(wrapResult(value));
   } catch (error) {
-    throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
+    const bigInt = pointerToBigInt(value);
+    if (bigInt === undefined) throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
+    throw unencodable(`a BigInt${placeOf(bigInt)}, which JSON has not`, 'return String(value) or Number(value)');
   }
   if (json === undefined) throw unencodable(nameKind(value), 'return a value that has a JSON form');
   const lostObject = describeLostObject(value, json);
@@ -43,9 +45,28 @@ export function describeLostObject(value: unknown, json: string): string | undef
     // If a getter throws at this reading, the result is sent as it is.
   }
   if (lost === undefined) return undefined;
-  const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
   const instead = lost.value instanceof Error ? 'return its message' : adviseInstead(lost.value);
-  return `${nameKind(lost.value)}${place}, which JSON shows as {}: ${instead}`;
+  return `${nameKind(lost.value)}${placeOf(lost.pointer)}, which JSON shows as {}: ${instead}`;
+}
+
+const placeOf = (pointer: string): string => (pointer === '' ? '' : ` at ${pointer}`);
+
+/** Returns the JSON pointer to the first BigInt of a value, because the error of JSON.stringify() does not name it. */
+function pointerToBigInt(root: unknown): string | undefined {
+  const pointers = new Map<unknown, string>();
+  let found: string | undefined;
+  try {
+    JSON.stringify(root, function (this: unknown, name: string, value: unknown) {
+      const parent = pointers.get(this);
+      const pointer = parent === undefined ? '' : `${parent}/${escapeName(name)}`;
+      if (typeof value === 'bigint') found ??= pointer;
+      else if (typeof value === 'object') pointers.set(value, pointer);
+      return found === undefined ? value : undefined;
+    });
+  } catch {
+    // The value has another mistake, too, such as a cycle.
+  }
+  return found;
 }
 
 interface LostObject {
@@ -110,8 +131,10 @@ function hasChildren(value: object): boolean {
 function pointerTo({ index, parent }: Place): string {
   if (parent === undefined) return '';
   const name = Array.isArray(parent.value) ? String(index) : (Object.keys(parent.value)[index] as string);
-  return `${pointerTo(parent)}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  return `${pointerTo(parent)}/${escapeName(name)}`;
 }
+
+const escapeName = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 /**
  * Says whether JSON shows an object as `{}` although it is more than an empty object, such as a Map. An empty typed

@@ -160,7 +160,7 @@ export class Responder {
       this.#refuse(
         exchange,
         // Without a cause, the log would say nothing of a promise that is rejected with nothing.
-        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown ?? `${thrown}` }),
+        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown ?? String(thrown) }),
         thrown,
       );
     } catch (secondError) {

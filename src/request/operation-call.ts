@@ -196,15 +196,22 @@ function runCheck(check: RequestCheck, input: RequestInput, { verb }: Exchange):
 
 /** The values of the path and the headers are taken from `input`, because the check may have converted them. */
 function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
-  if (problems !== undefined) throw invalidData(problems);
+  if (problems !== undefined) throw invalidData(problems, isJsonByAnotherName(exchange, input));
   exchange.path = input.path as Exchange['path'];
   exchange.headers = input.headers as Exchange['headers'];
 }
 
-function invalidData(problems: readonly Problem[]): Error {
-  const message =
+function invalidData(problems: readonly Problem[], isMislabelled: boolean): Error {
+  const count =
     problems.length === 1 ? 'A field of the request is wrong' : `${problems.length} fields of the request are wrong`;
+  const message = isMislabelled ? `${count}. A JSON body needs the header Content-Type: application/json` : count;
   return refusal('INVALID_DATA', message, { details: problems.map((problem) => ({ ...problem })) });
+}
+
+/** Without a header of the caller, `curl -d` sends JSON as a form, and `fetch` sends it as a text. */
+function isJsonByAnotherName({ head }: Exchange, { bytes }: RequestInput): boolean {
+  if (!/^(?:text\/plain|application\/x-www-form-urlencoded)\b/i.test(head.contentType ?? '')) return false;
+  return bytes?.[0] === '{'.charCodeAt(0) || bytes?.[0] === '['.charCodeAt(0);
 }
 
 /** Returns where the data of the request came from. The check reads the texts of a query or a form as their types. */

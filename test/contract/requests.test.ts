@@ -354,6 +354,21 @@ describe('an invalid request gets 422 with its mistakes', () => {
     });
   }
 
+  test('the message names the cure for JSON that is sent as a form or as a text', async () => {
+    const rows: [type: string, body: string, hasCure: boolean][] = [
+      ['application/x-www-form-urlencoded', '{"name":"Ada"}', true],
+      ['text/plain;charset=UTF-8', '[1]', true],
+      ['application/x-www-form-urlencoded', 'name=Ada', false],
+      ['text/plain', 'Ada', false],
+      ['application/json', '{"name":"Ada"}', false],
+    ];
+    for (const [type, sent, hasCure] of rows) {
+      const { status, body } = await ask('POST', 'user', sent, type);
+      assert.equal(status, 422);
+      assert.equal(/ wrong\. A JSON body needs .* application\/json$/.test(String(body.message)), hasCure, type);
+    }
+  });
+
   test('a library schema that throws causes a 500', async () => {
     assert.equal((await ask('PATCH', 'library', {})).status, 500);
   });

@@ -486,8 +486,9 @@ describe("results: 'declared'", () => {
       /results: 'declared' does not limit its result \(its result has no type /,
     ],
   ] as const)
-    test(`refuses the file: ${options}`, async () => {
+    test(`refuses the file, and says why in development: ${options}`, async () => {
       const service = await startService({
+        settings: { NODE_ENV: 'development' },
         controllers: {
           'XController.ts': 'export default class XController { index() { return {}; } }\n',
           'service.ts': SERVICE(options),
@@ -496,9 +497,10 @@ describe("results: 'declared'", () => {
       });
       const response = await fetch(`${service.url}/api/x`);
       assert.equal(response.status, 500);
-      const loads = await response.text();
+      const { error_code, detail } = (await response.json()) as { error_code: string; detail: { error: string } };
       await service.close();
-      assert.match(JSON.stringify(service.lines) + loads, options.includes('all') ? /SERVICE_NOT_LOADABLE/ : error);
+      assert.equal(error_code, options.includes('all') ? 'SERVICE_NOT_LOADABLE' : 'GROUP_NOT_LOADABLE');
+      assert.match(detail.error, error);
     });
 });
 

@@ -135,5 +135,10 @@ export function createNewGroups(options: NewGroupsOptions): NewGroups {
 }
 
 export function notLoadable(file: string, reason: string): Error {
-  return refusal('GROUP_NOT_LOADABLE', undefined, { cause: new Error(`${file}: ${reason}`) });
+  return refusal('GROUP_NOT_LOADABLE', undefined, { cause: errorOf({ file, error: reason }) });
+}
+
+/** Returns why a file does not load. A reason that has a line begins with the file. */
+export function errorOf({ file, error = '' }: Pick<GroupLoad, 'file' | 'error'>): Error {
+  return new Error(error.startsWith(`${file}:`) ? error : `${file}: ${error}`);
 }

@@ -21,6 +21,7 @@ import type { LoadedFile } from './module-loader.ts';
 import { parseFileName, refuseTwin } from './naming.ts';
 import {
   createNewGroups,
+  errorOf,
   type GroupOutcome,
   type NewGroups,
   type NewGroupsOptions,
@@ -38,7 +39,7 @@ export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }
   /** The file exists but does not load. Its rules are unknown, so no request may be answered. */
-  | { readonly kind: 'broken' };
+  | { readonly kind: 'broken'; readonly cause?: Error };
 
 export interface Location {
   readonly groupInUrl: string;
@@ -239,6 +240,7 @@ export function createGroups({
       serviceState = { kind: 'broken' };
       loads.splice(0, loads.length, refuseService(stray.file, stray.reason));
     }
+    if (serviceState.kind === 'broken') serviceState = { kind: 'broken', cause: errorOf(loads[0] as GroupLoad) };
     onService?.(serviceState);
     for (const file of names) {
       const group = parseFileName(file)?.group;

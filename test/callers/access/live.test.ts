@@ -63,6 +63,7 @@ describe('the service file of a running service', () => {
       const { status, text } = await ask(path);
       assert.equal(status, 500, path);
       assert.match(text, /SERVICE_NOT_LOADABLE/, path);
+      assert.doesNotMatch(text, /defineService/, path);
     }
     assert.equal((await ask('/readyz', opsPort)).status, 503);
 

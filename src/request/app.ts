@@ -141,7 +141,7 @@ export function createApp(parts: AppParts): App {
     try {
       const { earlyError } = exchange.request;
       if (earlyError !== undefined) throw refusal(earlyError); // 400, 408, 417
-      if (broken !== undefined) throw refusal('SERVICE_NOT_LOADABLE', undefined, settings.development ? broken : {}); // 500
+      if (fault !== undefined) throw refusal('SERVICE_NOT_LOADABLE', undefined, settings.development ? fault : {}); // 500
       checkHead(exchange.request, exchange.head); // 400, 501, 505
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
@@ -186,7 +186,7 @@ export function createApp(parts: AppParts): App {
 
   let stepsByTarget = createSteps(undefined);
   /** The cause is known only in development, because it is logged for each request. */
-  let broken: (ServiceState & { readonly kind: 'broken' }) | undefined;
+  let fault: (ServiceState & { readonly kind: 'broken' }) | undefined;
 
   /** Runs the remaining steps, until one of them waits for something or has answered the request. */
   function advance(exchange: Exchange): void {
@@ -277,7 +277,7 @@ export function createApp(parts: AppParts): App {
     server,
     useService(state) {
       const service = state.kind === 'loaded' ? state.service : undefined;
-      broken = state.kind === 'broken' ? state : undefined;
+      fault = state.kind === 'broken' ? state : undefined;
       stepsByTarget = createSteps(service);
       respond.useService(service);
     },

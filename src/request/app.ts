@@ -141,7 +141,7 @@ export function createApp(parts: AppParts): App {
     try {
       const { earlyError } = exchange.request;
       if (earlyError !== undefined) throw refusal(earlyError); // 400, 408, 417
-      if (fault !== undefined) throw refusal('SERVICE_NOT_LOADABLE', undefined, settings.development ? fault : {}); // 500
+      if (fault) throw refusal('SERVICE_NOT_LOADABLE', undefined, settings.development ? fault : {}); // 500
       checkHead(exchange.request, exchange.head); // 400, 501, 505
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400

@@ -71,7 +71,7 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     [
       '.gitignore',
-      `node_modules/\n${hasWeb ? 'web/dist/\n' : ''}# Credentials, session keys and certificates.\ndata/\ntls/\n`,
+      `node_modules/\n${hasWeb ? 'web/dist/\n' : ''}# Credentials, session keys, certificates and passwords.\ndata/\ntls/\n.env\n.env.local\n`,
     ],
     ...copiedFiles.map((path): NewFile => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
     ...(hasWeb && !isNew ? [[WEB_MAIN, BARE_MAIN] as NewFile] : []),

@@ -199,7 +199,7 @@ test('init --web makes a page that Vite builds, and the settings with which the 
   assert.match(scripts.start, /--public-dir web\/dist --public-fallback index\.html$/);
   // judges/web.test.mjs builds the page with this version.
   assert.equal(devDependencies.vite, readJson(join(ROOT, 'judges/package.json')).devDependencies.vite);
-  assert.match(textOf('shop/.gitignore'), /^web\/dist\/$/m);
+  assert.match(textOf('shop/.gitignore'), /^web\/dist\/\n(?:.*\n)*data\/\ntls\/\n\.env\n\.env\.local\n$/m);
   assert.match(textOf('shop/Dockerfile'), /^ENV PUBLIC_DIR=web\/dist PUBLIC_FALLBACK=index\.html$/m);
   assert.match(textOf('shop/shop.service'), /^Environment=PUBLIC_DIR=\/opt\/shop\/web\/dist /m);
   assert.match(textOf('shop/README.md'), /npm run build:web/);

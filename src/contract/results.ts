@@ -10,7 +10,8 @@ import type { Scope } from './types/look-up.ts';
 import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
 
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
-export const NO_RESULT_TYPE = 'its result has no type in the source, so it is unknown: annotate it';
+export const NO_RESULT_TYPE =
+  'its result has no type in the source, so it is unknown: annotate it, or write a schema as result';
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 
 export function readResults(

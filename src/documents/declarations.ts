@@ -80,7 +80,9 @@ function whyResultUnknown(contract: OperationContract | undefined): string | und
   const isUnknown = contract.results.every(({ body, schema, returnedSchema, mayBeAbsent }) => {
     return body === 'json' && schema === undefined && returnedSchema === undefined && mayBeAbsent !== true;
   });
-  return isUnknown ? 'its result has no type in the source, so it is unknown: annotate it' : undefined;
+  return isUnknown
+    ? 'its result has no type in the source, so it is unknown: annotate it, or write a schema as result'
+    : undefined;
 }
 
 const keyOf = (group: string, name: string) => `${group} ${name}`;

@@ -158,7 +158,7 @@ test('the file has the operations of all groups, and the types that these need',
   const { text, untypedOperations } = writeDeclarations([shop, order], 'http://localhost/api');
   assert.deepEqual(untypedOperations, [
     'shop unknown: it comes from a package',
-    'shop any: its result has no type in the source, so it is unknown: annotate it',
+    'shop any: its result has no type in the source, so it is unknown: annotate it, or write a schema as result',
   ]);
   assert.equal(text, FILE);
 });

@@ -518,7 +518,10 @@ describe('the log', () => {
     return loads.then(([, { notes = [] } = {}]) =>
       assert.deepEqual(
         notes.flatMap(({ event, reason }) => (event === 'result-unfiltered' ? [reason] : [])),
-        ['index: its result has no type in the source, so it is unknown: annotate it', 'read: a Map has no JSON form'],
+        [
+          'index: its result has no type in the source, so it is unknown: annotate it, or write a schema as result',
+          'read: a Map has no JSON form',
+        ],
       ),
     );
   });

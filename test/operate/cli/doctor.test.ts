@@ -75,7 +75,7 @@ test('doctor finds nothing wrong with a sound project', async (t) => {
   const { code, out, err } = await runHere(run, [], { cwd });
   assert.deepEqual([code, err], [0, '']);
   const note =
-    'SdkController.mjs: index: not documented: its result has no type in the source, so it is unknown: annotate it';
+    'SdkController.mjs: index: not documented: its result has no type in the source, so it is unknown: annotate it, or write a schema as result';
   assert.equal(out, `note  controllers  controllers/${note}\n\nNothing is wrong.\n`);
 });
 

@@ -1,7 +1,7 @@
 // The catalogue of all error codes, so that a status and a message are written once. docs/ERRORS.md documents each row,
 // and a test compares both.
 import type { ReplyHeaders } from '../api/controller/reply.ts';
-import { isErrorStatus } from './values.ts';
+import { isErrorStatus, showStatus } from './values.ts';
 
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
@@ -114,7 +114,7 @@ export class HttpError extends Error {
   constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     if (!isErrorStatus(status))
-      throw new TypeError(`HttpError: the status is ${status}, it must be a whole number from 400 to 599`);
+      throw new TypeError(`HttpError: the status is ${showStatus(status)}, it must be a whole number from 400 to 599`);
     if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code))
       throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);
     if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');

@@ -31,6 +31,9 @@ export const isErrorStatus = (status: unknown): status is number => isBetween(st
 
 export const isReplyStatus = (status: unknown): status is number => isBetween(status, 200, 399);
 
+/** Shows a wrong status in a message. A text has quotes, because `the status is 404` would seem right. */
+export const showStatus = (status: unknown): string => (typeof status === 'string' ? `"${status}"` : String(status));
+
 /**
  * Returns whether the value is a function whose code runs when it is called. Returns false for a class, because a call
  * needs `new`. Returns false for a generator function, because a call only returns an iterator.

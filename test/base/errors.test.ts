@@ -30,7 +30,11 @@ describe('HttpError', () => {
     ['a status below 400', [399, 'X', 'x'], 'HttpError: the status is 399, it must be a whole number from 400 to 599'],
     ['a status above 599', [600, 'X', 'x']],
     ['a status that is a fraction', [400.5, 'X', 'x']],
-    ['a status that is a text', ['400', 'X', 'x']],
+    [
+      'a status that is a text',
+      ['400', 'X', 'x'],
+      'HttpError: the status is "400", it must be a whole number from 400 to 599',
+    ],
     ['a code in lower case', [400, 'x', 'x'], 'HttpError: the code is "x", it must look like NAME_TAKEN'],
     ['an empty code', [400, '', 'x']],
     ['a code that is a number', [400, 1, 'x']],

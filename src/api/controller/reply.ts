@@ -1,5 +1,5 @@
 // A result with a status and headers. request/answer/result.ts sends it.
-import { isReplyStatus } from '../../base/values.ts';
+import { isReplyStatus, showStatus } from '../../base/values.ts';
 
 /** Header fields by name. A list sends one field for each entry: `Set-Cookie` needs one field for each cookie. */
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
@@ -31,7 +31,7 @@ export class Reply<Status extends number = number, Body = unknown> {
   constructor(status: Status, body?: Body, headers?: ReplyHeaders) {
     if (!isReplyStatus(status)) {
       throw new TypeError(
-        `Reply: the status is ${status}, but it must be a whole number from 200 to 399; throw an HttpError to refuse`,
+        `Reply: the status is ${showStatus(status)}, but it must be a whole number from 200 to 399; throw an HttpError to refuse`,
       );
     }
     this.status = status;

@@ -2,7 +2,7 @@
 // `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
-import { isErrorStatus } from '../../base/values.ts';
+import { isErrorStatus, showStatus } from '../../base/values.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import type { HeaderSetters } from './answer-headers.ts';
 import type { Mount } from './mount.ts';
@@ -214,7 +214,7 @@ export class ErrorReply<Body = unknown> {
    */
   constructor(status: number, body: Body, headers?: ReplyHeaders) {
     if (!isErrorStatus(status))
-      throw new TypeError(`ErrorReply: the status is ${status}, it must be a whole number from 400 to 599`);
+      throw new TypeError(`ErrorReply: the status is ${showStatus(status)}, it must be a whole number from 400 to 599`);
     this.status = status;
     this.body = body;
     this.headers = headers;

@@ -3,6 +3,7 @@
 import { idOfGroup, isRoot, urlNameOf } from '../base/group-name.ts';
 import { sortedBy } from '../base/sorted-by.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
+import { NO_RESULT_TYPE } from '../contract/results.ts';
 import { findAmbiguousNames } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './documented.ts';
 import { docComment, type NameOf, propertyName, typeText } from './type-text.ts';
@@ -80,9 +81,7 @@ function whyResultUnknown(contract: OperationContract | undefined): string | und
   const isUnknown = contract.results.every(({ body, schema, returnedSchema, mayBeAbsent }) => {
     return body === 'json' && schema === undefined && returnedSchema === undefined && mayBeAbsent !== true;
   });
-  return isUnknown
-    ? 'its result has no type in the source, so it is unknown: annotate it, or write a schema as result'
-    : undefined;
+  return isUnknown ? NO_RESULT_TYPE : undefined;
 }
 
 const keyOf = (group: string, name: string) => `${group} ${name}`;

@@ -40,7 +40,11 @@ const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};
 const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
 /** A template literal type, with its types written as #{type}. */
 const template = (text: string) => ['`', text.replaceAll('#', '$'), '`'].join('');
+const THREE_DIGITS = `must match ^${'(?:0|1|2|3|4|5)'.repeat(3)}$`;
 const VERSION = template('#{number}.#{number}.#{number}');
+/** As in TypeScript, only the mapped type of the alias itself has the optional fields of `T`. */
+const CHOSEN = `interface Chosen<T, K extends keyof T = keyof T> { by: { [P in K]: boolean } }
+type Each<T, K extends keyof T = keyof T> = { [P in K]: boolean };\n`;
 const INT = "import type { Int } from 'gatefold';\n";
 const fields = (text: string): object => Object.assign(Object.create(null), JSON.parse(text));
 
@@ -250,9 +254,13 @@ describe('the check of a JSON value', () => {
     ['{ a: string } & { a?: string }', {}, ['/a is missing']],
     ['{ a?: string } & { a: string }', {}, ['/a is missing']],
     ['{ a?: string } & { a?: string }', {}, []],
+    ["{ a?: 'x' } & { a?: 'y' }", {}, []],
+    [`${CHOSEN}type T = Chosen<{ a?: 1; b: 2 }>;`, { by: { b: true } }, ['/by/a is missing']],
+    [`${CHOSEN}type T = Each<{ a?: 1; b: 2 }>;`, { b: true }, []],
     [TEMPLATE, 'a.$', []],
     [TEMPLATE, 'abx', ['must be "a.x" or "a.$"']],
     [template("a.#{'x' | '$'}#{boolean | string}"), 'a.$1', []],
+    [`type D = 0 | 1 | 2 | 3 | 4 | 5;\ntype T = ${template('#{D}#{D}#{D}')};`, '126', [THREE_DIGITS]],
     [
       template("a.#{'x' | '$'}#{boolean | string}"),
       'a.1',

@@ -89,7 +89,7 @@ describe('the data of an operation', () => {
   const part = (parameters: string) => `--b\r\nContent-Disposition: form-data${parameters}\r\n\r\n1\r\n--b--\r\n`;
   const file = (name: string) => ({ f: { file: name, type: 'text/plain', text: '1' } });
   // The first three are those of HttpClient in .NET. Node before 24 reads none of these by itself.
-  const forms: [name: string, body: string, data: unknown][] = [
+  const forms: [name: string, body: string | Buffer, data: unknown][] = [
     ['a name without quotes', part('; name=a'), { a: '1' }],
     ['a file without quotes', part("; name=f; filename=n.txt; filename*=utf-8''n.txt"), file('n.txt')],
     [
@@ -104,6 +104,11 @@ describe('the data of an operation', () => {
     ['a backslash at the end', part('; name="f"; filename="C:\\"'), file('C:\\')],
     ['text around the parts', `a\r\n${part('; name="a"')}b\r\n--b\r\n`, { a: '1' }],
     ['no line break at the end', part('; name="a"').trimEnd(), { a: '1' }],
+    [
+      'a file that is not UTF-8',
+      Buffer.from(part('; name="f"; filename="n.txt"').replace('1', '\xff'), 'latin1'),
+      { f: { file: 'n.txt', type: 'text/plain', text: '\ufffd' } },
+    ],
   ];
   for (const [name, body, data] of forms) {
     test(`multipart/form-data with ${name}`, async () => {

@@ -636,7 +636,7 @@ import type { Reply } from 'gatefold';
 export default class {
   static operations = { 'GET {path*}': { results: 'declared' } };
   'GET {path*}'(_: unknown, { path, query }: { path: { path: string }; query: { save?: string } }): Reply<200, Uint8Array> {
-    const headers = { etag: '"own"', 'content-disposition': 'inline', 'cache-control': 'private' };
+    const headers = { etag: 'W/"own"', 'content-disposition': 'inline', 'cache-control': 'private' };
     if (query.save === 'own') return fileReply(${JSON.stringify(uploads)}, path.path, { download: true, headers });
     return fileReply(${JSON.stringify(uploads)}, path.path, query.save === undefined ? {} : { download: query.save || true });
   }
@@ -664,7 +664,8 @@ export default class {
     assert.deepEqual([head.status, fieldsOf(head)], [200, fieldsOf(whole)]);
     const own = await get('a.txt?save=own');
     const ownFields = ['etag', 'content-disposition', 'cache-control'].map((name) => own.headers.get(name));
-    assert.deepEqual(ownFields, ['"own"', 'inline', 'private']);
+    assert.deepEqual(ownFields, ['W/"own"', 'inline', 'private']);
+    assert.equal((await get('a.txt?save=own', { 'if-match': 'W/"own"' })).status, 412, 'a weak tag never matches');
     const large = await get(`${encodeURIComponent("deep/it's (ü).pdf").replaceAll('%2F', '/')}?save=`);
     assert.equal((await large.arrayBuffer()).byteLength, 200_000);
     assert.equal(large.headers.get('content-disposition'), "attachment; filename*=UTF-8''it%27s%20%28%C3%BC%29.pdf");

@@ -170,7 +170,7 @@ describe('failures', () => {
       ],
       ['new Reply(201, { tags: new Set() })', '/tags', /class Set/],
       ['Promise.resolve({ tags: new Set() })', '/tags', /class Set/],
-      ['{ a: [{ "b/~": 1n }] }', '/a/0/b~1~0', /a BigInt at .*: return String\(value\) or Number\(value\)$/],
+      ['{ a: [{ "b/~": 1n }], c: 2n }', '/a/0/b~1~0', /a BigInt at .*: return String\(value\) or Number\(value\)$/],
       ['{ a: { n: 1n }, toJSON() { return { b: [0, this.a] } } }', '/b/1/n', /a BigInt/],
       ['Array.from({ length: 100_000 }, (_, i) => i === 99_999 ? new Map() : i)', '/99999', /class Map/],
     ];

@@ -1,7 +1,7 @@
 // The catalogue of all error codes, so that a status and a message are written once. docs/ERRORS.md documents each row,
 // and a test compares both.
 import type { ReplyHeaders } from '../api/controller/reply.ts';
-import { isErrorStatus, showStatus } from './values.ts';
+import { isErrorStatus, isPlainObject, showStatus } from './values.ts';
 
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
@@ -103,7 +103,7 @@ export interface ErrorDetail {
  *
  * @example throw new HttpError(422, 'NAME_TAKEN', 'There is a user of this name');
  * @throws TypeError when `status` is not a whole number from 400 to 599, `code` is not `[A-Z][A-Z0-9_]*`, `message` is
- *   not a string, or `details` is not a list
+ *   not a string, `details` is not a list, or `headers` is not a plain object
  */
 export class HttpError extends Error {
   readonly status: number;
@@ -120,6 +120,8 @@ export class HttpError extends Error {
     if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');
     if (options.details !== undefined && !Array.isArray(options.details))
       throw new TypeError('HttpError: details must be a list');
+    if (options.headers !== undefined && !isPlainObject(options.headers))
+      throw new TypeError('HttpError: headers must be a plain object');
     this.status = status;
     this.code = code;
     this.headers = options.headers;

@@ -43,6 +43,10 @@ export function isPlainFunction(value: unknown): boolean {
   return !isClass(value);
 }
 
+/** The result of such a function is a promise. */
+export const isAsyncFunction = (value: unknown): boolean =>
+  Object.prototype.toString.call(value) === '[object AsyncFunction]';
+
 export function isClass(value: unknown): value is new () => object {
   // The prototype of a class is read-only. That of a function is writable, and arrow functions and methods have none.
   return typeof value === 'function' && Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;

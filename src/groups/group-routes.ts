@@ -49,9 +49,9 @@ export function parseRouteName(name: string): GroupRoute | undefined {
       (segment.literal === undefined && segment.isRest && segment.suffix !== '')
     )
       refuse(`${JSON.stringify(pattern?.split('/')[i])} is neither {name}, {name}.json, {name*} nor a literal segment`);
-    const foreign = /^(?::(\w+)|\[(\w+)\]|<(\w+)>)$/.exec(segment.literal ?? '');
-    if (foreign !== null)
-      refuse(`${foreign[0]} is a literal here; a segment with a name is {${foreign.slice(1).join('')}}`);
+    const [foreign, dots, captured] = /^(?::|\[+(\.{3})?|<(?:\w+:)?)(\w+).*/.exec(segment.literal ?? '') ?? [];
+    if (foreign !== undefined)
+      refuse(`${foreign} is a literal here; a segment with a name is {${captured}${dots === undefined ? '' : '*'}}`);
   }
   const names = namesOf(segments);
   const repeated = names.find((captured, i) => names.indexOf(captured) < i);

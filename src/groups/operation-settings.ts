@@ -8,7 +8,14 @@ import type { OperationSettings } from '../api/controller/operations.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { isBuiltInType } from '../base/media-kinds.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
-import { isBetween, isBoolean, isNonEmptyText, isPlainFunction, isPlainObject } from '../base/values.ts';
+import {
+  isAsyncFunction,
+  isBetween,
+  isBoolean,
+  isNonEmptyText,
+  isPlainFunction,
+  isPlainObject,
+} from '../base/values.ts';
 import { ACCESS_FORM, isAccess } from '../callers/access/access.ts';
 
 /** The settings of an operation that `static operations` does not name. */
@@ -189,8 +196,9 @@ function isLimit(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const { rate, by, count, ...others } = value;
   if (typeof rate !== 'string' || parseRate(rate) === undefined || Object.keys(others).length > 0) return false;
-  const isAsync = Object.prototype.toString.call(by) === '[object AsyncFunction]';
-  return (by === undefined || (isPlainFunction(by) && !isAsync)) && (count === undefined || count === 'failures');
+  return (
+    (by === undefined || (isPlainFunction(by) && !isAsyncFunction(by))) && (count === undefined || count === 'failures')
+  );
 }
 
 /**

@@ -4,7 +4,7 @@
 // listen.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { type ErrorCode, refusal } from '../base/errors.ts';
+import { type ErrorCode, type HttpErrorOptions, refusal } from '../base/errors.ts';
 import type { RequestIds } from '../base/events.ts';
 import { FALLBACK } from '../base/group-name.ts';
 import { idsOf, type LineSink, type Log } from '../base/log.ts';
@@ -141,7 +141,7 @@ export function createApp(parts: AppParts): App {
     try {
       const { earlyError } = exchange.request;
       if (earlyError !== undefined) throw refusal(earlyError); // 400, 408, 417
-      if (fault) throw refusal('SERVICE_NOT_LOADABLE', undefined, settings.development ? fault : {}); // 500
+      if (fault) throw refusal('SERVICE_NOT_LOADABLE', undefined, fault); // 500
       checkHead(exchange.request, exchange.head); // 400, 501, 505
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
@@ -185,8 +185,8 @@ export function createApp(parts: AppParts): App {
   }
 
   let stepsByTarget = createSteps(undefined);
-  /** The cause is known only in development, because it is logged for each request. */
-  let fault: (ServiceState & { readonly kind: 'broken' }) | undefined;
+  /** Set while the service file is broken. Only development has the cause, because each request logs it. */
+  let fault: HttpErrorOptions | undefined;
 
   /** Runs the remaining steps, until one of them waits for something or has answered the request. */
   function advance(exchange: Exchange): void {
@@ -277,7 +277,7 @@ export function createApp(parts: AppParts): App {
     server,
     useService(state) {
       const service = state.kind === 'loaded' ? state.service : undefined;
-      fault = state.kind === 'broken' ? state : undefined;
+      fault = state.kind === 'broken' ? { cause: settings.development ? state.cause : undefined } : undefined;
       stepsByTarget = createSteps(service);
       respond.useService(service);
     },

@@ -98,9 +98,8 @@ function watchAnswer(exchange: Exchange, respond: Responder): () => number {
   Object.assign(response, {
     // Node itself calls this method of the object for a handler that calls only `write` or `end`.
     writeHead(...args: unknown[]) {
-      const { ownHeaders } = answer;
       respond.handOverHead(exchange, () =>
-        Reflect.apply(writeHead, response, ownHeaders === undefined ? args : mergeHeaders(response, ownHeaders, args)),
+        Reflect.apply(writeHead, response, setHeaders(response, answer.ownHeaders, args)),
       );
       return response;
     },
@@ -119,12 +118,14 @@ function watchAnswer(exchange: Exchange, respond: Responder): () => number {
 
 /**
  * Sets the headers that the handler passes to `writeHead`, and then those of `params.setHeader` which it has replaced.
- * For example, a library sets all its cookies by one `setHeader`, which drops those of `authenticate`.
+ * For example, a library sets all its cookies by one `setHeader`, which drops those of `authenticate`. A proxy passes
+ * lines such as `rawHeaders`, of which `writeHead` of Node 20 would send only the last one with a name.
  *
- * @returns the arguments without headers
+ * @returns the arguments without the headers that are set
  */
-function mergeHeaders(response: ServerResponse, ownHeaders: OwnHeaders, args: readonly unknown[]): unknown[] {
+function setHeaders(response: ServerResponse, ownHeaders: OwnHeaders | undefined, args: unknown[]): unknown[] {
   const passed = args.at(-1);
+  if (ownHeaders === undefined && !Array.isArray(passed)) return args;
   if (isObject(passed) || Array.isArray(passed)) {
     const lines: readonly unknown[] = Array.isArray(passed) ? passed : Object.entries(passed).flat();
     for (let i = 0; i < lines.length; i += 2) response.removeHeader(lines[i] as string);
@@ -133,7 +134,8 @@ function mergeHeaders(response: ServerResponse, ownHeaders: OwnHeaders, args: re
   const lines = Object.entries(response.getHeaders()).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => [name, String(one)]),
   );
-  appendLines(response, ownHeaders.addTo(lines, !NEVER_A_BODY.has(Number(args[0]))).slice(lines.length));
+  const hasContent = !NEVER_A_BODY.has(Number(args[0]));
+  appendLines(response, ownHeaders?.addTo(lines, hasContent).slice(lines.length) ?? []);
   return args.filter((arg) => typeof arg !== 'object');
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ErrorReply, fileReply } from '../../src/api/controller.ts';
+import { ErrorReply, fileReply, type ReplyHeaders } from '../../src/api/controller.ts';
 import { createFolder } from '../support/folder.ts';
 
 test('fileReply needs an absolute folder, and finds no file in a missing one', (t) => {
@@ -18,6 +18,16 @@ test('fileReply needs an absolute folder, and finds no file in a missing one', (
     [folder, '../a.txt'],
   ] as const)
     assert.throws(() => fileReply(root, path), { code: 'FILE_NOT_FOUND' });
+});
+
+test('headers of the class Headers are refused, because their fields cannot be listed', (t) => {
+  const headers = new Headers({ 'X-Frame-Options': 'DENY' }) as unknown as ReplyHeaders;
+  const folder = createFolder(t, { 'a.txt': 'a' });
+  assert.throws(
+    () => fileReply(folder, 'a.txt', { headers }),
+    /^TypeError: fileReply: headers must be a plain object$/,
+  );
+  assert.throws(() => new ErrorReply(400, 'no', headers), /^TypeError: ErrorReply: headers must be a plain object$/);
 });
 
 test('ErrorReply takes the statuses from 400 to 599', () => {

@@ -38,6 +38,7 @@ declare class OrderController {
   tag(_: unknown, params: ControllerParams): string;
   upload(form: { title: string; cover: File; pages?: File[] }): { size: number };
   raw(bytes: Blob): { size: number };
+  list(tags: string[]): readonly string[];
   mark(data: { meta: Plain; days: readonly [Date, Date?] }): { meta: Plain; days: readonly [Date, Date?] };
   'GET {id}'(_: unknown, params: Params<{ id: Int }>): Promise<Order>;
   'GET {id}/items/{item}'(): Item;
@@ -101,6 +102,10 @@ export async function good(): Promise<void> {
   await api.order.upload({ title: 'x', cover: new File([], 'x') });
   await api.order.upload(new FormData());
   await api.order.raw(new Blob([]));
+  const tags: Parameters<typeof api.order.list>[0] = [];
+  if ('push' in tags) tags.push('a');
+  const listed = await api.order.list(tags);
+  check<Same<typeof listed, readonly string[]>>();
   const marked = await api.order.mark({ meta: [{ a: [1, null] }], days: [new Date()] });
   check<Same<typeof marked.days, readonly [string, string?]>>();
   if (Array.isArray(marked.meta))

@@ -125,6 +125,26 @@ describe('the check of a JSON Schema is that of JSON Schema for', () => {
       [[1], []],
       [['x'], [1, 2]],
     ],
+    [
+      {
+        type: 'object',
+        patternProperties: {
+          '^(.*)$': {
+            $id: 'Node',
+            type: 'object',
+            properties: { kids: { type: 'array', items: { $ref: 'Node' } } },
+            required: ['kids'],
+          },
+        },
+      },
+      [{ a: { kids: [{ kids: [] }] } }],
+      [{ a: { kids: [{}] } }],
+    ],
+    [
+      { type: 'array', items: [{ type: 'number' }, { $ref: '#/items/0' }], minItems: 2, additionalItems: false },
+      [[1, 2]],
+      [[1, 'x']],
+    ],
     [{ type: 'object', additionalProperties: { type: 'number' } }, [{ a: 1 }], [{ a: 'x' }]],
     [{ type: 'object', additionalProperties: false }, [{}], [{ a: 1 }]],
     [{ type: 'object', patternProperties: { '.*': true }, additionalProperties: false }, [{ a: 1 }], [1]],

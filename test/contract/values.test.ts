@@ -44,7 +44,8 @@ const THREE_DIGITS = `must match ^${'(?:0|1|2|3|4|5)'.repeat(3)}$`;
 const VERSION = template('#{number}.#{number}.#{number}');
 /** As in TypeScript, only the mapped type of the alias itself has the optional fields of `T`. */
 const CHOSEN = `interface Chosen<T, K extends keyof T = keyof T> { by: { [P in K]: boolean } }
-type Each<T, K extends keyof T = keyof T> = { [P in K]: boolean };\n`;
+type Each<T, K extends keyof T = keyof T> = { [P in K]: boolean };
+type Known<K extends keyof { a?: 1; b: 2 }> = { [P in K]: boolean };\n`;
 const INT = "import type { Int } from 'gatefold';\n";
 const fields = (text: string): object => Object.assign(Object.create(null), JSON.parse(text));
 
@@ -255,7 +256,10 @@ describe('the check of a JSON value', () => {
     ['{ a?: string } & { a: string }', {}, ['/a is missing']],
     ['{ a?: string } & { a?: string }', {}, []],
     ["{ a?: 'x' } & { a?: 'y' }", {}, []],
+    ['({ a: null } & { a: string }) | ({ a: boolean } & { a: string }) | 1', 1, []],
+    ["Omit<{ 1: string; '2': string; 3: string }, '1' | 2 | 3>", {}, ['/1 is missing', '/2 is missing']],
     [`${CHOSEN}type T = Chosen<{ a?: 1; b: 2 }>;`, { by: { b: true } }, ['/by/a is missing']],
+    [`${CHOSEN}type T = Known<'a' | 'b'>;`, { b: true }, ['/a is missing']],
     [`${CHOSEN}type T = Each<{ a?: 1; b: 2 }>;`, { b: true }, []],
     [TEMPLATE, 'a.$', []],
     [TEMPLATE, 'abx', ['must be "a.x" or "a.$"']],

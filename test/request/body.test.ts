@@ -98,6 +98,7 @@ describe('the data of an operation', () => {
       file('naïve".txt'),
     ],
     ['an encoded name that is malformed', part(`; name=f; filename="n.txt"; filename*=utf-8''%ff`), file('n.txt')],
+    ['an encoded name that is not encoded', part("; name=f; filename*=utf-8''ü.txt"), file('ü.txt')],
     ['no spaces, and other letters', part(';NAME="a";').replace('form-data', 'Form-Data'), { a: '1' }],
     ['the file before the name', part('; filename="n.txt" ; name = "f"'), file('n.txt')],
     ['a quote behind a backslash', part('; name="f"; filename="a\\"b.txt"'), file('a"b.txt')],

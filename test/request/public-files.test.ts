@@ -615,6 +615,15 @@ describe('PUBLIC_DIR', () => {
     symlinkSync('renamed', join(root, 'next'));
     renameSync(join(root, 'next'), join(root, 'public'));
     assert.equal(await (await get('/')).text(), 'built');
+    // So has the folder above it.
+    mkdirSync(join(root, 'release1'));
+    renameSync(join(root, 'renamed'), join(root, 'release1/dist'));
+    for (const name of ['release1', 'release2']) {
+      if (name === 'release2') renameSync(join(root, 'release1'), join(root, name));
+      symlinkSync(`${name}/dist`, join(root, 'next'));
+      renameSync(join(root, 'next'), join(root, 'public'));
+      assert.equal(await (await get('/')).text(), 'built', name);
+    }
   });
 });
 

@@ -145,7 +145,9 @@ export type Sent<T> = unknown extends T
         : T extends readonly (infer Item)[]
           ? // A list of itself, as in any JSON value, is not mapped before it is needed.
             Item[] extends T
-            ? readonly Sent<Item>[]
+            ? T extends Item[]
+              ? Sent<Item>[]
+              : readonly Sent<Item>[]
             : { [Index in keyof T]: Sent<T[Index]> }
           : { [Key in keyof T]: Sent<T[Key]> } | (true extends HasFile<T> ? FormData : never);
 
@@ -203,7 +205,9 @@ export type Json<T> = unknown extends T
       ? Json<Plain>
       : T extends readonly (infer Item)[]
         ? Item[] extends T
-          ? Json<Item>[]
+          ? T extends Item[]
+            ? Json<Item>[]
+            : readonly Json<Item>[]
           : { [Index in keyof T]: Json<T[Index]> }
         : { [Key in keyof T as Key extends symbol ? never : T[Key] extends Method ? never : Key]: Json<T[Key]> };
 

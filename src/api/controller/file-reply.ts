@@ -7,6 +7,7 @@ import { mediaTypeOf } from '../../base/files/media-types.ts';
 import { openFile } from '../../base/files/open-file.ts';
 import { isServable } from '../../base/files/servable.ts';
 import { mergeHeaders } from '../../base/own-headers.ts';
+import { isPlainObject } from '../../base/values.ts';
 import { Reply, type ReplyHeaders } from './reply.ts';
 
 export interface FileReplyOptions {
@@ -30,6 +31,7 @@ export function fileReply(root: string, path: string, options: FileReplyOptions 
   const content = isServable(path.split('/')) ? openFile(realPathOf(root), path) : undefined;
   if (content === undefined) throw refusal('FILE_NOT_FOUND');
   const { download = false, headers = {} } = options;
+  if (!isPlainObject(headers)) throw new TypeError('fileReply: headers must be a plain object');
   const name = download === true ? basename(path) : download;
   const fileHeaders: ReplyHeaders = {
     ETag: entityTagOf(content),

@@ -2,7 +2,7 @@
 // `controllers/service.ts`. callers/access/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
-import { isErrorStatus, showStatus } from '../../base/values.ts';
+import { isErrorStatus, isPlainObject, showStatus } from '../../base/values.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import type { HeaderSetters } from './answer-headers.ts';
 import type { Mount } from './mount.ts';
@@ -210,11 +210,13 @@ export class ErrorReply<Body = unknown> {
   /**
    * @param status a whole number from 400 to 599
    * @param body an object, a list or a text
-   * @throws TypeError for another status
+   * @throws TypeError for another status, and for headers that are no plain object
    */
   constructor(status: number, body: Body, headers?: ReplyHeaders) {
     if (!isErrorStatus(status))
       throw new TypeError(`ErrorReply: the status is ${showStatus(status)}, it must be a whole number from 400 to 599`);
+    if (headers !== undefined && !isPlainObject(headers))
+      throw new TypeError('ErrorReply: headers must be a plain object');
     this.status = status;
     this.body = body;
     this.headers = headers;

@@ -6,7 +6,14 @@ import type { Access } from '../../api/controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../../api/controller/service.ts';
 import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
-import { isBoolean, isNonEmptyText, isPlainFunction, isPlainObject, isToken } from '../../base/values.ts';
+import {
+  isAsyncFunction,
+  isBoolean,
+  isNonEmptyText,
+  isPlainFunction,
+  isPlainObject,
+  isToken,
+} from '../../base/values.ts';
 import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
 import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 
@@ -70,8 +77,6 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   background: [isPlainObject, 'an object of tasks, by name'],
 };
 
-const isAsync = (value: unknown): boolean => Object.prototype.toString.call(value) === '[object AsyncFunction]';
-
 function isPublic(value: unknown): boolean {
   return isPlainObject(value) && Object.keys(value).join() === 'headers' && isPlainFunction(value.headers);
 }
@@ -91,9 +96,9 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     );
   const options = readOptions(exported.options);
   const { authenticate, access = 'anyone', formatError } = options;
-  if (isAsync(formatError))
+  if (isAsyncFunction(formatError))
     throw new DefinitionError('formatError is async: it must return the body itself', 'formatError');
-  if (isAsync(options.public?.headers))
+  if (isAsyncFunction(options.public?.headers))
     throw new DefinitionError('public.headers is async: it must return the headers themselves', 'public');
   if (authenticate === undefined && requiresUser(access))
     throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');

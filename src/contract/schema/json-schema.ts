@@ -33,8 +33,11 @@ const MAX_NESTING = 200;
 
 /** @throws Error with a message of one line: a pointer, and the keyword or value that is not understood */
 export function readJsonSchema(root: unknown): Schema {
-  /** By `$id`: the pointer of the schema. TypeBox refers to a schema around by its `$id`. */
-  const pointersById = new Map<string, string>();
+  /**
+   * By `$id`, and by the pointer of a schema that is read to another place, such as an entry of an old tuple: the
+   * pointer to this place. TypeBox refers to a schema around by its `$id`.
+   */
+  const places = new Map<string, string>();
   const references: [pointer: string, reference: { $ref: string }][] = [];
   const schema = read(root, '#', 0);
   if (Object.keys(schema).every((keyword) => NOTES.test(keyword)))
@@ -42,7 +45,7 @@ export function readJsonSchema(root: unknown): Schema {
   resolveIds();
   return schema;
 
-  function read(raw: unknown, pointer: string, depth: number): Schema {
+  function read(raw: unknown, pointer: string, depth: number, place = pointer): Schema {
     const fail = (message: string): never => {
       throw new Error(`${pointer} ${message}`);
     };
@@ -54,17 +57,14 @@ export function readJsonSchema(root: unknown): Schema {
       const name = typeof key === 'symbol' ? (key.description ?? '') : key;
       if (HIDDEN_CODE.test(name)) fail('has code of its library, which is not run: write a Standard Schema');
     }
-    if (typeof raw.$id === 'string') pointersById.set(raw.$id, pointer);
-    const below = (value: unknown, ...steps: (string | number)[]) =>
-      read(
-        value,
-        [pointer, ...steps.map((step) => String(step).replaceAll('~', '~0').replaceAll('/', '~1'))].join('/'),
-        depth + 1,
-      );
+    places.set(pointer, place);
+    if (typeof raw.$id === 'string') places.set(raw.$id, place);
+    const below: Read = (value, steps, placeSteps = steps) =>
+      read(value, pointerBelow(pointer, steps), depth + 1, pointerBelow(place, placeSteps));
     const schemaMap = (value: unknown, keyword: string): Record<string, Schema> => {
       if (!isObject(value)) return fail(`has a wrong ${keyword}`);
       if (Object.hasOwn(value, '__proto__')) fail('has a field named __proto__: give it another name');
-      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, below(inner, keyword, name)]));
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, below(inner, [keyword, name])]));
     };
     const common: Record<string, unknown> = {};
     const words: string[] = [];
@@ -88,7 +88,7 @@ export function readJsonSchema(root: unknown): Schema {
     if (raw.anyOf !== undefined) {
       only('anyOf');
       if (!Array.isArray(raw.anyOf) || raw.anyOf.length === 0) fail('has a wrong anyOf');
-      return { ...common, anyOf: (raw.anyOf as unknown[]).map((part, i) => below(part, 'anyOf', i)) };
+      return { ...common, anyOf: (raw.anyOf as unknown[]).map((part, i) => below(part, ['anyOf', i])) };
     }
     if (raw.enum !== undefined || raw.const !== undefined) {
       const keyword = raw.enum === undefined ? 'const' : 'enum';
@@ -131,15 +131,20 @@ export function readJsonSchema(root: unknown): Schema {
   function resolveIds(): void {
     for (const [pointer, reference] of references) {
       const target = reference.$ref;
-      reference.$ref = pointersById.get(target) ?? target;
+      reference.$ref = places.get(target) ?? target;
       if (follow(schema, reference.$ref) === undefined)
         throw new Error(`${pointer} refers to ${target}, which is not found`);
     }
   }
 }
 
-type Read = (value: unknown, ...steps: (string | number)[]) => Schema;
+type Steps = readonly (string | number)[];
+/** @param placeSteps the steps in the schema that is read, where they differ */
+type Read = (value: unknown, steps: Steps, placeSteps?: Steps) => Schema;
 type Failing = (message: string) => never;
+
+const pointerBelow = (pointer: string, steps: Steps): string =>
+  [pointer, ...steps.map((step) => String(step).replaceAll('~', '~0').replaceAll('/', '~1'))].join('/');
 
 const isLiteral = (value: unknown): boolean => value === null || /^(?:string|number|boolean)$/.test(typeof value);
 
@@ -181,13 +186,15 @@ function list(raw: Raw, below: Read, fail: Failing): Record<string, unknown> {
   const rest = isOldTuple ? additionalItems : items;
   if (prefix !== undefined && (!Array.isArray(prefix) || prefix.length === 0)) fail('has a wrong prefixItems');
   if (prefix !== undefined)
-    result.prefixItems = (prefix as unknown[]).map((item, i) => below(item, isOldTuple ? 'items' : 'prefixItems', i));
+    result.prefixItems = (prefix as unknown[]).map((item, i) =>
+      below(item, [isOldTuple ? 'items' : 'prefixItems', i], ['prefixItems', i]),
+    );
   if (rest === false) {
     // The check of a list that ends after its prefix does not look at `maxItems`.
     if (raw.maxItems !== undefined && raw.maxItems !== ((prefix as unknown[] | undefined)?.length ?? 0))
       fail('has a maxItems that differs from the number of its items');
     result.items = false;
-  } else if (rest !== undefined) result.items = below(rest, isOldTuple ? 'additionalItems' : 'items');
+  } else if (rest !== undefined) result.items = below(rest, [isOldTuple ? 'additionalItems' : 'items'], ['items']);
   return result;
 }
 
@@ -219,6 +226,7 @@ function fields(
   }
   // The check reads `false` as a word about the document. A schema that no value fits refuses each other field.
   if (others === false) result.additionalProperties = { not: {} };
-  else if (others !== undefined) result.additionalProperties = others === true ? true : below(others, ...keyword);
+  else if (others !== undefined)
+    result.additionalProperties = others === true ? true : below(others, keyword, ['additionalProperties']);
   return result;
 }

@@ -15,7 +15,6 @@ import {
   idOf,
   listConstants,
   type NamedShape,
-  NEVER,
   NO_NOTES,
   nameOf,
   type Prop,
@@ -220,15 +219,17 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
   function bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape> {
     const shapes = new Map(scope.typeParams);
     typeParams.forEach(({ name, constraint, fallback }, i) => {
-      const type = fallback ?? constraint;
-      const evaluateLater = (node: TypeNode): Shape => {
-        const circularError = new CircularType(`${name} depends on itself`, scope.path, node.at);
+      const createDefault = (type = fallback ?? constraint): Shape => {
+        if (type === undefined) return { kind: 'any' };
+        const circularError = new CircularType(`${name} depends on itself`, scope.path, type.at);
         // In `T extends Node<T>`, the constraint needs the shape of `T`, so it cannot be evaluated before `T` is set.
-        return defer(name, () => evaluate(node, { ...scope, typeParams: shapes }), circularError);
+        return defer(name, () => evaluate(type, { ...scope, typeParams: shapes }), circularError);
       };
-      shapes.set(name, args[i] ?? (type === undefined ? { kind: 'any' } : evaluateLater(type)));
-      // For `K extends keyof T`, the key `keyof K` leads to `T`. No parameter has such a name.
-      shapes.set(`keyof ${name}`, constraint?.kind === 'keyof' ? evaluateLater(constraint.operand) : NEVER);
+      shapes.set(name, args[i] ?? createDefault());
+      // For `K extends keyof T`, the key `keyof K` leads to `T`. No parameter has such a name. TypeScript computes
+      // `keyof User` of a type that is known at once, and then `K` leads nowhere.
+      const operand = constraint?.kind === 'keyof' && constraint.operand.kind === 'name' ? constraint.operand.name : '';
+      shapes.set(`keyof ${name}`, shapes.get(operand) ?? { kind: 'never' });
     });
     return shapes;
   }
@@ -246,8 +247,8 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
     // The fields of `T`, too, for `type A<T, K extends keyof T> = { [P in K]: … }`.
-    const limit = keysNode.kind === 'name' ? scope.typeParams.get(`keyof ${keysNode.name}`) : undefined;
-    const likeProps = propsOf(node === scope.body && limit !== undefined ? limit : source);
+    const isBody = node === scope.body && keysNode.kind === 'name';
+    const likeProps = propsOf((isBody ? scope.typeParams.get(`keyof ${keysNode.name}`) : undefined) ?? source);
     const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
     if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
     const props = new Map<string, Prop>();

@@ -94,7 +94,7 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, met
 function isLiteral(shape: Shape | undefined): boolean {
   const resolved = shape && resolve(shape);
   const parts = resolved?.kind === 'union' ? resolved.parts.map(resolve) : [resolved];
-  return parts.every((part) => part?.kind === 'const');
+  return parts.every((part) => /^(?:const|null|boolean)$/.test(part?.kind ?? ''));
 }
 
 /** Each of the two records may have no index signature. */

@@ -159,16 +159,16 @@ function mapConstants(shape: Shape, fail: Fail, change: (text: string) => string
   return unite(listConstants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
 }
 
-function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
-  return new Set(listConstants(names, fail).map(String));
+function readNames(names: Shape, fail: Fail): ReadonlySet<unknown> {
+  return new Set(listConstants(names, fail));
 }
 
 /** Keeps the fields with the names (`Pick`), or the other fields (`Omit`). */
-function filterProps(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean, fail: Fail): Shape {
-  if (keepsNamed && [...names].some((name) => !record.props.has(name))) fail('there is no such field');
+function filterProps(record: RecordShape, names: ReadonlySet<unknown>, keepsNamed: boolean, fail: Fail): Shape {
+  if (keepsNamed && [...names].some((name) => !record.props.has(String(name)))) fail('there is no such field');
   // `keyof` a record with an index signature is `string`, so `Omit` removes all fields and keeps only the signature.
   if (record.index !== undefined && !keepsNamed && !record.isNumberIndex) return { ...record, props: new Map() };
-  const props = new Map([...record.props].filter(([name]) => names.has(name) === keepsNamed));
+  const props = new Map([...record.props].filter(([name, prop]) => names.has(keyOf(name, prop)) === keepsNamed));
   return { kind: 'record', props, index: keepsNamed ? undefined : record.index, isNumberIndex: record.isNumberIndex };
 }
 
@@ -221,16 +221,15 @@ function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: 
   return select(shape);
 }
 
+const keyOf = (name: string, { isNumberKey }: Prop): string | number => (isNumberKey === true ? Number(name) : name);
+
 /** `keyof T` */
 export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
   if (resolved.kind !== 'record') return fail('keyof of something that is not an object is not understood');
   if (resolved.index !== undefined && !resolved.isNumberIndex) return STRING;
-  const names = Array.from(
-    resolved.props,
-    ([name, { isNumberKey }]): Shape => ({ kind: 'const', value: isNumberKey === true ? Number(name) : name }),
-  );
+  const names = Array.from(resolved.props, ([name, prop]): Shape => ({ kind: 'const', value: keyOf(name, prop) }));
   return unite(resolved.isNumberIndex ? [{ kind: 'number' }, ...names] : names);
 }
 

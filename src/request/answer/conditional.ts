@@ -1,5 +1,5 @@
 // Decides conditional requests (RFC 9110, 13): whether the client already has the content that a GET would send, or
-// wants only another content.
+// wants the content only if it is still the one that the client knows.
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseEntityTags } from '../../base/entity-tags.ts';
 import type { Exchange } from '../exchange.ts';
@@ -39,7 +39,7 @@ function failsPrecondition(headers: IncomingHttpHeaders, { etag, lastModified }:
   return since !== undefined && lastModified !== undefined && Date.parse(lastModified) > parseDate(since);
 }
 
-/** A condition that cannot be parsed is ignored. */
+/** Says whether the client already has the content. A condition that cannot be parsed is ignored. */
 function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const noneMatch = headers['if-none-match'];
   if (noneMatch !== undefined) return matches(noneMatch, etag);

@@ -59,12 +59,12 @@ function pointerToBigInt(root: unknown): string | undefined {
     JSON.stringify(root, function (this: unknown, name: string, value: unknown) {
       const parent = pointers.get(this);
       const pointer = parent === undefined ? '' : `${parent}/${escapeName(name)}`;
-      if (typeof value === 'bigint') found ??= pointer;
+      if (typeof value === 'bigint') found = pointer;
       else if (typeof value === 'object') pointers.set(value, pointer);
-      return found === undefined ? value : undefined;
+      return value;
     });
   } catch {
-    // The value has another mistake, too, such as a cycle.
+    // JSON.stringify() ends at the first BigInt, or at another mistake, such as a cycle.
   }
   return found;
 }

@@ -77,7 +77,7 @@ function usualPart(part: Buffer, headEnd: number): Uint8Array[] {
   let isFile = false;
   const head = part.toString('latin1', 0, headEnd).replace(DISPOSITION, (line, parameters: string) => {
     const usual = usualParameters(parameters);
-    isFile ||= usual?.includes('"; filename="') === true;
+    isFile ||= /;[ \t]*filename\*?[ \t]*=/i.test(parameters);
     return usual === undefined ? line : `Content-Disposition: form-data${usual}`;
   });
   // Node's parser would replace other bytes by U+FFFD. The content of a file may have any.
@@ -111,7 +111,7 @@ function decodeFileName(encoded: string | undefined): string | undefined {
   // Node's parser decodes these three.
   const kept = text.replace(/%(22|0a|0d)/gi, '%25$1');
   try {
-    return Buffer.from(decodeURIComponent(kept)).toString('latin1');
+    return Buffer.from(decodeURIComponent(Buffer.from(kept, 'latin1').toString())).toString('latin1');
   } catch {
     return undefined;
   }

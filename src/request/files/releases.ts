@@ -73,6 +73,12 @@ export function createReleases(
     *rootsFor(segments) {
       const now = current();
       if (now !== undefined) yield now;
+      // A folder above has a new name. That changes nothing of the folder itself.
+      if (now !== undefined && stateOf(now) === undefined) {
+        state = undefined;
+        const renamed = current();
+        if (renamed !== undefined) yield renamed;
+      }
       if (earlierRoot === undefined || earlierRoot === now || segments.length === 0) return;
       if (namesIn(earlierRoot).has(segments.join('/'))) yield earlierRoot;
     },

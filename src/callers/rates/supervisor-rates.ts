@@ -24,10 +24,10 @@ export interface LedgerOptions {
 }
 
 /**
- * The lowest number of tokens is -2 times the burst. The limit keeps a caller from waiting for hours after a count that
- * was far too high.
+ * The lowest number of tokens is -100 times the burst. The limit bounds the wait of a caller after a count that was far
+ * too high. A true count stays above the limit: a caller who reaches all workers at once spends a burst in each.
  */
-const MAX_DEBT = 2;
+const MAX_DEBT = 100;
 /**
  * Maximum balances in the reply to a new worker. The worker gets the balance of any further caller when it reports a
  * request of that caller.

@@ -139,18 +139,18 @@ export const COUNT_WRITTEN = `select count(*)::int as written from gatefold.entr
  * Subtracts spent tokens from the rate limits of callers. A caller gets back "gain" tokens in a second, up to "burst".
  * Parameter: $1 is the list of spendings as JSON.
  * - The callers are sorted, so that two machines that report the same callers cannot deadlock.
- * - The tokens never fall below minus two bursts, so that a wrong report does not lock a caller out for long.
+ * - The tokens never fall below minus 100 bursts, so that a wrong report does not lock a caller out for ever.
  * - The inserted row has "burst - spent" tokens. The update computes the spent tokens from it.
  * - A statement that waited for another one has a slightly older time, so the later of the two times is kept. But when
  *   the clock of the database was set back by more than 5 s, the new time is used. Otherwise the caller would get no
  *   tokens until the clock reaches the old time again.
  */
 export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
-  select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
+  select x.caller, greatest(-100 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
   from json_to_recordset($1::text::json) as x(caller text, spent float8, burst float8, gain float8)
   order by x.caller
   on conflict (caller) do update set
-    tokens = greatest(-2 * excluded.burst, least(excluded.burst, r.tokens
+    tokens = greatest(-100 * excluded.burst, least(excluded.burst, r.tokens
       + greatest(0, extract(epoch from excluded.at - r.at)::float8) * excluded.gain)
       - (excluded.burst - excluded.tokens)),
     at = case when excluded.at < r.at - interval '5 s' then excluded.at else greatest(r.at, excluded.at) end,

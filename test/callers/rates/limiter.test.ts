@@ -273,9 +273,9 @@ test('a report that waits does not keep the process alive, and is sent', async (
   clearTimeout(alive);
 });
 
-test('the ledger limits a debt to two bursts, and sends only low balances to a new worker', () => {
+test('the ledger limits a debt to 100 bursts, and sends only low balances to a new worker', () => {
   const ledger = createLedger({ now: () => 0 });
-  assert.deepEqual(ledger.spend([['a', 1000, 1, 3600, 10]]), [['a', -20, 1, 3600, 10]]);
+  assert.deepEqual(ledger.spend([['a', 9999, 1, 3600, 10]]), [['a', -1000, 1, 3600, 10]]);
   ledger.spend([
     ['half', 5, 1, 3600, 10],
     ['more', 6, 1, 3600, 10],
@@ -322,6 +322,20 @@ describe('several workers', () => {
       assert.ok(Math.abs(allowed - exact) <= exact * 0.05, `${allowed} instead of ${exact}`);
     });
   }
+
+  test('subtract all of a volley that reaches every worker at once', () => {
+    const rate = parseRate('5/m') as Rate;
+    const workers = 16;
+    const minutes = 400;
+    const { limiters, advance } = simulate(workers, 2);
+    let allowed = 0;
+    for (let minute = 0; minute < minutes; minute++) {
+      for (let i = 0; i < workers * rate.burst; i++) if (isAllowed(limiters[i % workers], rate)) allowed++;
+      for (const milliseconds of [10, 10, 59_980]) advance(milliseconds);
+    }
+    const exact = rate.burst + rate.count * minutes;
+    assert.ok(Math.abs(allowed - exact) <= exact * 0.05, `${allowed} instead of ${exact}`);
+  });
 
   test('leave the whole rate to the only worker that gets requests', () => {
     const rate = parseRate('200/h') as Rate;

@@ -126,8 +126,8 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.toolCall = call;
   exchange.requestId = outer.requestId;
-  const { row, credentialId, key, foreignAuthorization } = outer.caller;
-  Object.assign(exchange.caller, { row, credentialId, key, foreignAuthorization });
+  const { row, credentialId, key, keyHeader, foreignAuthorization } = outer.caller;
+  Object.assign(exchange.caller, { row, credentialId, key, keyHeader, foreignAuthorization });
   const dataPart = isDataInBody(call) ? 'body' : 'query';
   exchange.answer.formatRefusal = refusalFormat('text/plain; charset=UTF-8', (error, requestId) =>
     tools.describeRefusal(error, requestId, dataPart),

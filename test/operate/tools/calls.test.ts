@@ -22,7 +22,7 @@ export default class DeskController {
   };
   async _before(data: unknown, { request }: ControllerParams) { if (request.headers['x-closed'] !== undefined) throw new HttpError(409, 'CLOSED', 'The desk is closed'); }
   async _after(result: object, { request }: ControllerParams) { return request.headers['x-after'] === undefined ? undefined : { after: result }; }
-  'GET open'() { return { open: true }; }
+  'GET open'(_: unknown, { toRequest }: ControllerParams) { return { open: true, hasKey: toRequest().headers.has('authorization') }; }
   'GET scoped'() { return {}; }
   'GET keyed'() { return {}; }
   'GET both'() { return {}; }
@@ -92,7 +92,7 @@ test('a tool call gets the same refusal as a request', async (t) => {
     assert.equal(result.isError, true);
   }
   assert.deepEqual((await callTool(good, 'desk_GET_open', {}, { 'x-after': '1' })).structuredContent, {
-    after: { open: true },
+    after: { open: true, hasKey: false },
   });
   const { structuredContent } = await callTool(good, 'desk_DELETE_by_id', { path: { id: 'a' } });
   assert.deepEqual(structuredContent, { id: 'a' });
@@ -216,7 +216,7 @@ test('a tool call with a revoked, expired or unknown key gets a JSON-RPC error, 
   }
   const toolsInLog = () => api.lines.filter(({ tool }) => tool !== undefined).map(({ tool }) => tool);
   assert.deepEqual(toolsInLog(), []);
-  assert.deepEqual((await call(good.token)).body.result?.structuredContent, { open: true });
+  assert.deepEqual((await call(good.token)).body.result?.structuredContent, { open: true, hasKey: false });
   assert.deepEqual(toolsInLog(), ['desk_GET_open']);
 });
 

@@ -28,6 +28,7 @@ import {
   type SchemaReference,
   type Shape,
 } from './types/shape.ts';
+import { isControllerParams } from './types/utility-types.ts';
 
 export interface RunTimeOperation {
   readonly name: string;
@@ -266,12 +267,18 @@ function readParams(
   return { path: writeOrInfer('path'), query: writeOrInfer('query'), headers, user: readUser(props), schemas };
 }
 
-/** Reads whether the type of `params.user` includes undefined. Any type is allowed, also one of a package. */
+/**
+ * Reads whether the type of `params.user` includes undefined. Any type is allowed, also one of a package. The user can
+ * also be written beside ControllerParams: `ControllerParams & { user: User }`.
+ */
 function readUser(props: ReadonlyMap<string, Prop>): OperationContract['user'] {
   const user = props.get('user');
-  if (user?.isUser !== true) return undefined;
+  if (user === undefined || !(user.isUser || isControllerParams(props))) return undefined;
   try {
-    return user.isOptional || mayBeAbsent(user.shape) ? 'optional' : 'required';
+    if (user.isOptional) return 'optional';
+    // Without a type of its own, the user is `any`.
+    if (!user.isUser && resolve(user.shape).kind === 'any') return undefined;
+    return mayBeAbsent(user.shape) ? 'optional' : 'required';
   } catch (error) {
     if (error instanceof Unsupported) return 'required';
     throw error;

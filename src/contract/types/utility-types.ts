@@ -66,11 +66,17 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
-  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie toRequest';
+  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies setHeader appendHeader setCookie toRequest'.split(
+    ' ',
+  );
 /** The shape of the fields that the server fills. It fails when an operation declares ControllerParams as its data. */
 const SERVER_FIELD_SHAPE = failingShape(
   new Unsupported('a ControllerParams is the second argument', '', 0, 'write (data: unknown, params: …)'),
 );
+
+/** Whether a record has all fields of ControllerParams that the server fills, as by `&` and `extends`. */
+export const isControllerParams = (props: ReadonlyMap<string, Prop>): boolean =>
+  SERVER_FIELDS.every((name) => props.has(name));
 
 const PARAMS_PARTS = ['path', 'query', 'headers', 'user'];
 
@@ -79,7 +85,7 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
     if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query, headers and user, and no ${name}`);
-  const props = new Map(SERVER_FIELDS.split(' ').map((name) => [name, requiredProp(SERVER_FIELD_SHAPE)]));
+  const props = new Map(SERVER_FIELDS.map((name) => [name, requiredProp(SERVER_FIELD_SHAPE)]));
   for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? requiredProp({ kind: 'any' }));
   const user = argProps.get('user');
   if (user !== undefined) props.set('user', { ...user, isUser: true });

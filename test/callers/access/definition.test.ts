@@ -221,6 +221,14 @@ const refusedGroups: readonly (readonly [service: string, controller: string, er
     /have a user that is always there/,
   ],
   ['', withUser('user: { id: string }'), /have a user that is always there/],
+  ...['ControllerParams & { user: { id: string } }', "Omit<ControllerParams, 'user'> & { user: { id: string } }"].map(
+    (params) =>
+      [
+        'authenticate: () => undefined',
+        `index(_: undefined, { user }: ${params}) { return { id: user.id }; }`,
+        /have a user that is always there/,
+      ] as const,
+  ),
   ["unchecked: 'refuse'", "'POST'(data: any) { return {}; }", /nothing checks its data/],
   ["unchecked: 'refuse'", 'publish(data: unknown) { return {}; }', /nothing checks its data/],
   ["unchecked: 'refuse'", "'POST'(data: any = {}) { return data; }", /nothing checks its data/],
@@ -240,6 +248,10 @@ const acceptedGroups: readonly (readonly [service: string, controller: string])[
   ],
   ['authenticate: () => undefined', withUser('user: { id: string } | undefined', 'user?.id ?? 0')],
   ['authenticate: () => undefined', withUser('user?: { id: string }', 'user?.id ?? null')],
+  [
+    '',
+    "index(_: undefined, params: Omit<ControllerParams, 'page'> & { page: string }) { return { page: params.page }; }",
+  ],
   ["authenticate: () => undefined, access: 'user'", withUser('user: { id: string }')],
   [
     "unchecked: 'refuse'",

@@ -46,6 +46,9 @@ export function createMountGroup(
   moduleExports: Readonly<Record<string, unknown>> = {},
 ): Group | undefined {
   if (!isMount(exported)) return undefined;
+  // The further properties of a copy, such as `{ ...mount(handler), access: 'user' }`, would have no effect.
+  if (!Object.isFrozen(exported))
+    throw new LoadRefusal('INVALID_EXPORT', 'it is a copy of a mount: write its settings into mount(handler, { … })');
   const stray = Object.keys(moduleExports).find((key) => isMountSetting(key) || PROTECTIONS.test(key));
   if (stray !== undefined)
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);

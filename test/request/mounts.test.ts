@@ -506,6 +506,11 @@ describe('a mount that does not load', () => {
     ['settings in another export', `${mounted(ECHO)}export const access = 'user';`, /access says nothing beside mount/],
     ['operations in another export', `${mounted(ECHO)}export const operations = {};`, /operations says nothing/],
     ['guards in another export', `${mounted(ECHO)}export const _before = () => {};`, /_before says nothing/],
+    [
+      'settings in a copy of the mount',
+      mounted(ECHO).replace(/default (.*);\n$/s, 'default { ...$1, access: "application" };'),
+      /it is a copy of a mount: write its settings into mount/,
+    ],
     ['a user without authenticate', mounted(ECHO, '{ access: "user" }'), /no service file has authenticate/],
     ['no types', mounted(ECHO), /mount\(\)/, `unchecked: 'refuse'`],
   ] as const)

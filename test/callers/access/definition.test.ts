@@ -154,7 +154,8 @@ describe('the definition of a service', () => {
     });
 
   it('refuses an export that defineService did not make', () => {
-    for (const exported of [undefined, null, {}, { strict: true }, () => {}, class {}])
+    const copy = { ...defineService({}), access: 'application' };
+    for (const exported of [undefined, null, {}, { strict: true }, () => {}, class {}, copy])
       assert.throws(() => readDefinition(exported), /is not made by defineService/);
   });
 

@@ -4,7 +4,7 @@
 // lost silently. operation-settings.ts reads the settings.
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { isNear, lettersOf } from '../base/near.ts';
-import { isClass, isPlainFunction } from '../base/values.ts';
+import { isClass, isPlainFunction, isPlainObject } from '../base/values.ts';
 import type { Exported, Guards } from './exported.ts';
 import { isValidSetting } from './operation-settings.ts';
 
@@ -50,7 +50,7 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     if (name === 'operations' && !(isMeantAsOperation && holderKind === 'prototype'))
       return problemOfSettings(member, isInstance, settingsCure('…'));
     const guardProblem = isMeantAsOperation ? undefined : problemOfGuard(member);
-    return guardProblem ?? problemOfOther(member, operations, settingsCure);
+    return guardProblem ?? problemOfOther(member, operations, declared, settingsCure);
   };
   for (const member of [...members, ...exportMembers]) {
     const problem = problemOf(member);
@@ -120,24 +120,41 @@ function methodCure(guard: GuardName): string {
   return `write it as a method, ${guard}(${GUARDS[guard]}) { … }`;
 }
 
-/** Refuses a setting outside of `operations`, and settings in a property whose name is nearly `operations`. */
+/**
+ * Refuses a setting outside of `operations`, and settings in a property with another name: one that is nearly
+ * `operations`, or any name where the settings protect an operation.
+ */
 function problemOfOther(
   { holderKind, holder, key, name, isAccessor, value }: Member,
   operations: ReadonlySet<string>,
+  declared: Protections['declared'],
   settingsCure: (text: string) => string,
 ): string | undefined {
-  const isSetting = name === 'access' || name === 'limit';
-  if (!isSetting && !isNear(lettersOf(name), 'operations', 2)) return undefined;
+  const isSetting = isProtection(name);
+  const isNearName = isNear(lettersOf(name), 'operations', 2);
   // A static accessor is called to read its value. Any other accessor is not called, because it runs on the instance
   // and could have effects.
-  const content: unknown = isAccessor && holderKind === 'static' ? Reflect.get(holder, key) : value;
-  if (isSetting)
-    return isValidSetting(name, content)
-      ? `says nothing: ${settingsCure(`'*': { ${name}: … }`)}, or rename it`
-      : undefined;
-  const looksLikeSettings = Object.keys(Object(content)).some((entry) => entry === '*' || operations.has(entry));
-  return looksLikeSettings ? 'says nothing: rename it to operations' : undefined;
+  const isRead = isAccessor && holderKind === 'static' && (isSetting || isNearName);
+  const content: unknown = isRead ? Reflect.get(holder, key) : value;
+  const cure = (entry: string) => `says nothing: ${settingsCure(`${entry}: { ${name}: … }`)}, or rename it`;
+  if (isSetting && isValidSetting(name, content)) return cure(`'*'`);
+  const entry = ['*', ...operations].find((operation) => {
+    if (isNearName) return Object.keys(Object(content)).includes(operation);
+    // The author may export settings for other files, or build `operations` from them.
+    if (holderKind === 'export' || !isPlainObject(content)) return false;
+    const own: unknown = Object.getOwnPropertyDescriptor(content, operation)?.value;
+    const used = declared.map((property) => Object(property?.value)[operation]);
+    if (used.some((settings) => own === (isSetting ? Object(settings)[name] : settings))) return false;
+    return isSetting ? isValidSetting(name, own) : protects(own);
+  });
+  if (entry === undefined) return undefined;
+  return isSetting ? cure(JSON.stringify(entry)) : 'says nothing: rename it to operations';
 }
+
+const isProtection = (name: string): name is 'access' | 'limit' => name === 'access' || name === 'limit';
+
+const protects = (settings: unknown): boolean =>
+  isPlainObject(settings) && (isValidSetting('access', settings.access) || isValidSetting('limit', settings.limit));
 
 /** Matches other names that people give to guards, in lower case and without `_`, `-` and `$`. */
 const GUARD_NAME = /^(before|around|after)(?:each|all|every|request|operation|action|handler|hook)?$/;

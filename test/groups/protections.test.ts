@@ -257,6 +257,25 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     /access says nothing: write operations: \{ '\*': \{ access: … \} \}/,
   ],
   'access as an export': [`export const access = 'application';\n${klass('')}`, /access says nothing/],
+  'access by operation': [
+    klass(`static access = { created: 'application' };`),
+    /static access says nothing: write static operations = \{ "created": \{ access: … \} \}, or rename it/,
+  ],
+  'a name unlike operations': [
+    klass(`static permissions = { '*': { access: 'application' } };`),
+    /static permissions says nothing: rename it to operations/,
+  ],
+  'a limit with a name unlike operations': [
+    `export default { settings: { created: { limit: '1/h' } }, ${RAN} }`,
+    /settings says nothing: rename it to operations/,
+  ],
+  'constants that operations are built from': [
+    klass(
+      'static defaults = settings; static access = { created: "application" }; static operations = { ...X.defaults };',
+      'export const exported = settings;',
+    ),
+    'held',
+  ],
   'a static limit of the class': [klass(`static limit = '1/h';`), /static limit says nothing/],
   'another object from the constructor': [
     `export default class X { static operations = settings; constructor() { return { ${RAN} } } }`,
@@ -279,7 +298,9 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     'runs',
   ],
   'names unlike operations, which protect nothing': [
-    klass('static options = { created: {} }; operators = [1]; operation = 1; static operation(name) {}'),
+    klass(
+      'static options = { created: {}, "*": { access: "admin", limit: 5 }, other: { access: "user" } }; static access = { created: ["admin"], other: "user" }; operators = [1]; operation = 1; static operation(name) {}',
+    ),
     'runs',
   ],
 };

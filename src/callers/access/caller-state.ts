@@ -12,7 +12,7 @@ export class CallerState {
   user: ServiceUser | undefined;
   /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
   userId: string | undefined;
-  /** The key with its scheme, as `Authorization` has it: `Bearer …`. */
+  /** The value by which the row was found: `Bearer …`, or the key alone. */
   key: string | undefined;
   /** The name, in lower case, of the header that has the key; undefined without a key. */
   keyHeader: string | undefined;

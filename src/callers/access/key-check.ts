@@ -68,10 +68,12 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
     if (keyValues.length === 0) return;
     if (keyValues.length > 1 || exchange.caller.row !== undefined)
       throw refusal('DUPLICATE_AUTHORIZATION', 'The request has more than one credential');
-    const authorization = `Bearer ${keyValues[0]}`;
-    const caller = await credentials.identify(authorization);
-    if (caller.kind === 'foreign') refuseKey(exchange, `the header ${keyHeader} holds no key of this service`);
-    useCaller(exchange, caller, authorization, keyHeader);
+    // The row of a key from elsewhere has the value of a header as it is sent, or as `Authorization` would have it.
+    for (const key of [keyValues[0] as string, `Bearer ${keyValues[0]}`]) {
+      const caller = await credentials.identify(key);
+      if (caller.kind !== 'foreign') return useCaller(exchange, caller, key, keyHeader);
+    }
+    refuseKey(exchange, `the header ${keyHeader} holds no key of this service`);
   };
 }
 

@@ -74,9 +74,21 @@ describe('the key of a request', () => {
 });
 
 describe('a header of its own for keys', () => {
-  test('has a key without a scheme, by any case of its name', async () => {
-    const { caller, code } = await identify({ 'Bearer k': VALID }, ['A', 'x-key', 'X-Key', 'k'], 'x-key');
-    assert.deepEqual([caller, code], [used('Bearer k', 'x-key'), undefined]);
+  for (const [key, value] of [
+    ['Bearer k', 'k'],
+    ['k', 'k'],
+    ['k late', 'k late'],
+    ['Bearer k', 'Bearer k'],
+    ['Own k', 'Own k'],
+  ] as const)
+    test(`has the key ${key} as ${value}, by any case of its name`, async () => {
+      const { caller, code } = await identify({ [key]: VALID }, ['A', 'x-key', 'X-Key', value], 'x-key');
+      assert.deepEqual([caller, code], [used(key, 'x-key'), undefined]);
+    });
+
+  test('is refused without a second look when its value is a key that is not valid', async () => {
+    const made = await identify({ k: refused('app'), 'Bearer k': VALID }, ['x-key', 'k'], 'x-key');
+    assert.deepEqual([made.code, made.reason, made.seen], ['INVALID_CREDENTIAL', 'it has expired', ['k']]);
   });
 
   test('may be left out, and Authorization still has a key', async () => {
@@ -102,6 +114,6 @@ describe('a header of its own for keys', () => {
     const made = await identify({}, ['x-key', 'Token a'], 'x-key');
     assert.deepEqual([made.code, made.rateChecks], ['INVALID_CREDENTIAL', 1]);
     assert.match(made.reason ?? '', /the header x-key holds no key of this service/);
-    assert.deepEqual(made.seen, ['Bearer Token a']);
+    assert.deepEqual(made.seen, ['Token a', 'Bearer Token a']);
   });
 });

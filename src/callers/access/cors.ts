@@ -125,8 +125,9 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
   const suffixes: string[] = [];
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
-    // `isOrigin` refuses an asterisk, so `https://*.example.com` is checked as `https://wildcard.example.com`.
-    const checkedOrigin = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
+    // `isOrigin` refuses an asterisk, so `https://*.example.com` is checked as `https://wildcard.example.com`. Without
+    // a host, as of a variable that is empty, `https://*.` would allow every host that ends in a dot.
+    const checkedOrigin = entry.replace(/^https:\/\/\*\.(?=[^:])/, 'https://wildcard.');
     if (!isOrigin(checkedOrigin))
       throw new Error(
         `${JSON.stringify(entry)} is no origin: write scheme, host and port alone, such as https://app.example.com`,

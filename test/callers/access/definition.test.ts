@@ -75,6 +75,8 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: { origins: ['null'] } }, /is no origin/],
   [{ cors: { origins: ['http://*.a.example'] } }, /is no origin/],
   [{ cors: { origins: ['https://a*.example'] } }, /is no origin/],
+  [{ cors: { origins: ['https://*.'] } }, /is no origin/],
+  [{ cors: { origins: ['https://*.:8443'] } }, /is no origin/],
   [{ cors: { credentials: true } }, /credentials needs a list of origins/],
   [{ cors: { origins: ['https://a.example'], credentials: 1 } }, /credentials must be true or false/],
   [{ cors: { origins: ['https://a.example'], credentials: true, exposeHeaders: ['*'] } }, /is no wildcard/],

@@ -54,6 +54,8 @@ describe('the recipe of', () => {
     assert.equal((await pay(1, 'a')).body.payment, 1);
     assert.equal((await pay(1)).body.payment, 2);
     assert.equal((await pay(2, 'a')).body.error_code, 'KEY_REUSED');
+    const elsewhere = await send('POST', 'payment?shop=2', { amount: 1 }, { 'idempotency-key': 'a' });
+    assert.equal(elsewhere.body.error_code, 'KEY_REUSED');
     for (const _ of [1, 2]) {
       const { status, body } = await pay(500, 'b');
       assert.deepEqual([status, body.message], [402, 'No. 3']);

@@ -22,6 +22,7 @@ export default class XController {
   static operations = {
     closed: { closed: true },
     tagged: { closed: true },
+    either: { closed: true },
     open: { closed: true },
     'GET closed': { closed: true },
     'GET both': { closed: true },
@@ -38,6 +39,7 @@ export default class XController {
   none(data: unknown, { headers }: ControllerParams<{ headers: {} }>) { return { headers }; }
   closed(data: Filter) { return data; }
   tagged(data: Tagged) { return data; }
+  either(data: { a: string; at?: Date } | { b: { c: string }[] } | string) { return { data }; }
   open(data: Record<string, string>) { return data; }
   'GET closed'(data: Filter) { return data; }
   'GET none'() { return {}; }
@@ -165,6 +167,14 @@ describe('closed: true', () => {
       ['body /b additionalProperties'],
     ],
     ['accepts all fields of a record', '/open', post({ a: 'x', z: 'y' }), { a: 'x', z: 'y' }],
+    ['accepts the fields of several parts of a union', '/either', post({ a: 'x', b: [] }), { data: { a: 'x', b: [] } }],
+    [
+      'refuses a field that no part of a union declares',
+      '/either',
+      post({ a: 'x', at: '2030-01-01T00:00:00Z', b: [{ c: 'x', y: 1 }], z: 1 }),
+      ['body /b/0/y additionalProperties', 'body /z additionalProperties'],
+    ],
+    ['refuses what fits no part of a union', '/either', post({ z: 1 }), ['body  anyOf']],
     ['refuses a name in the query', '/closed?a=x&z=1', {}, ['query /z additionalProperties']],
     ['accepts the names of data and params.query', '/both?a=x&b=7', {}, { a: 'x', b: 7 }],
     ['refuses each name, when no type declares a query', '/none?z=1', {}, ['query /z additionalProperties']],

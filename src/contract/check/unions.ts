@@ -16,7 +16,7 @@ import {
   KIND_DESCRIPTIONS,
   listLiterals,
 } from './messages.ts';
-import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
+import { type Check, type CheckRun, type Compiler, type Mistake, PER_STEP } from './run.ts';
 import { emptyLike, setField } from './structures.ts';
 
 interface Part {
@@ -132,7 +132,7 @@ function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resol
 function compileTrial(parts: readonly Part[], fault: Fault): Check {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only.check;
-  return (value, run) => {
+  const tryParts: Check = (value, run) => {
     let result: unknown;
     let fits = false;
     let inexactNumber: unknown;
@@ -155,6 +155,30 @@ function compileTrial(parts: readonly Part[], fault: Fault): Check {
     }
     return fits ? result : (inexactNumber ?? run.report(fault));
   };
+  return (value, run) => {
+    const { alsoDeclared } = run;
+    if (alsoDeclared === undefined || !isStructure(value)) return tryParts(value, run);
+    // The value may fit several parts. Each field that one of them declares is declared.
+    run.alsoDeclared = undefined;
+    const result = tryParts(value, run);
+    run.alsoDeclared = alsoDeclared;
+    reportDropped(value, result, run, alsoDeclared);
+    return result;
+  };
+}
+
+/** Reports the fields that the result of a check lacks, at any depth. A value that the check returns lacks none. */
+function reportDropped(value: unknown, result: unknown, run: CheckRun, alsoDeclared: ReadonlySet<string>): void {
+  if (value === result || !isStructure(value) || !isStructure(result)) return;
+  for (const key of Object.keys(value)) {
+    run.spend(1 / PER_STEP.entries);
+    if (run.hasMaxMistakes) return;
+    const mistakesBefore = run.mistakes.length;
+    if (Object.hasOwn(result, key)) {
+      reportDropped(value[key], result[key], run, alsoDeclared);
+      run.prefixPointers(key, mistakesBefore);
+    } else if (!alsoDeclared.has(key)) run.reportField(key, FAULTS.undeclared);
+  }
 }
 
 const FAILED = Symbol('failed');

@@ -82,10 +82,22 @@ export function describeError(thrown: unknown): ErrorFacts {
   const code = readField(thrown, 'code');
   if (typeof code === 'string') facts.error_cause_code = code.slice(0, 100);
   const stack = readField(thrown, 'stack');
-  if (typeof stack === 'string') facts.stack = stack.slice(0, 4000);
+  if (typeof stack === 'string') facts.stack = shortStack(stack);
   const cause = readField(thrown, 'cause');
   if (cause !== undefined) facts.cause = messageOf(cause);
   return facts;
+}
+
+const MAX_STACK_LENGTH = 4000;
+/** Characters of the message that a stack keeps. The fact `error` has more of it. */
+const MAX_STACK_MESSAGE_LENGTH = 200;
+
+/** Cuts the message at the beginning of a stack, so that the places after a long message, such as a query, are kept. */
+function shortStack(stack: string): string {
+  const start = stack.search(/\n\s+at /);
+  const isLong = start > MAX_STACK_MESSAGE_LENGTH;
+  const text = isLong ? `${stack.slice(0, MAX_STACK_MESSAGE_LENGTH)}…${stack.slice(start)}` : stack;
+  return text.slice(0, MAX_STACK_LENGTH);
 }
 
 function messageOf(thrown: unknown): string {

@@ -41,22 +41,31 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
 /** Makes a text of any value, and never throws, although String() throws for a form: an object without a prototype. */
 function messageText(message: unknown): string {
   const isObject = typeof message === 'object' && message !== null;
-  return attempt(() => (isObject ? JSON.stringify(message) : String(message)), 'a message that has no text');
+  return attempt(() => {
+    if (isError(message)) return stackOf(message);
+    return isObject ? JSON.stringify(message) : String(message);
+  }, 'a message that has no text');
 }
 
 /** Drops reserved fields. If a field has no JSON form (a cycle, a BigInt), the reason replaces all fields. */
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
-    const entries = Object.entries(fields ?? {}).filter(([name]) => !RESERVED_FIELDS.has(name));
-    const controllerFields = Object.fromEntries(entries.map(([name, value]) => [name, fieldValue(value)]));
-    JSON.stringify(controllerFields);
-    return controllerFields;
+    // JSON has no functions. A function with the name `toJSON` would replace the whole line of the service.
+    const entries = Object.entries(isError(fields) ? { error: fields } : (fields ?? {})).filter(
+      ([name, value]) => !RESERVED_FIELDS.has(name) && typeof value !== 'function',
+    );
+    return JSON.parse(JSON.stringify(Object.fromEntries(entries), stackInsteadOfError));
   } catch (error) {
     return { fields_dropped: describeError(error).error.split('\n')[0] };
   }
 }
 
-/** Replaces an error by its stack, because JSON would make `{}` of the error. An error can have no stack. */
-function fieldValue(value: unknown): unknown {
-  return isError(value) ? (value.stack ?? String(value)) : value;
+/** Replaces an error at any depth by its stack, because JSON would make `{}` of the error. */
+function stackInsteadOfError(this: Record<string, unknown>, name: string, value: unknown): unknown {
+  // An error of a library can have a method `toJSON`, whose result is `value`.
+  const original = this[name];
+  return isError(original) ? stackOf(original) : value;
 }
+
+/** An error can have no stack. */
+const stackOf = (error: Error): string => String(error.stack ?? error);

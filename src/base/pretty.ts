@@ -58,16 +58,31 @@ const LEVEL_PAINTS: Readonly<Record<string, keyof Ink>> = { error: 'red', warn: 
 function eventText(fields: Line, ink: Ink): string {
   const paint = ink[LEVEL_PAINTS[fields.level] ?? 'dim'];
   const facts = Object.entries(fields)
-    .filter(([name, value]) => value !== '' && !UNLISTED_FIELDS.has(name))
+    .filter(([name, value]) => value !== '' && !UNLISTED_FIELDS.has(name) && !isStack(value))
     .map(([name, value]) => `${ink.dim(plain(name))} ${plainText(value)}`);
   return `${paint(String(fields.level).padEnd(7))} ${ink.bold(plainText(fields.event))}  ${facts.join('  ')}`.trimEnd();
 }
 
-/** Formats an error with its stack. */
-function describeThrown({ error, error_name, stack }: LogFields, options: PrettyOptions): string[] {
+/** Formats an error with its stack, and the stacks of the errors that a controller has logged. */
+function describeThrown(fields: LogFields, options: PrettyOptions): string[] {
+  const { error, error_name, stack } = fields;
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
-  const lines = error === undefined ? [] : textLines(title + textOf(error));
-  return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? ''), options)];
+  const lines = error === undefined || isStack(error) ? [] : textLines(title + textOf(error));
+  const loggedStacks = Object.entries(fields).flatMap(([name, value]) =>
+    name !== 'stack' && isStack(value) ? wholeStack(value, options) : [],
+  );
+  return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? ''), options), ...loggedStacks];
+}
+
+/** Matches the beginning of the first place of a stack. */
+const FIRST_PLACE = /\n\s+at /;
+
+/** Returns whether a field is an error that a controller has logged: the service writes its stack. */
+const isStack = (value: unknown): value is string => typeof value === 'string' && FIRST_PLACE.test(value);
+
+function wholeStack(stack: string, options: PrettyOptions): string[] {
+  const start = stack.search(FIRST_PLACE);
+  return [...textLines(stack.slice(0, start)).map(options.ink.red), ...stackLines(stack.slice(start), options)];
 }
 
 /** Returns the text of a field: a controller may log any value under any name. */
@@ -114,6 +129,6 @@ function describePlace({ at, column }: LogFields, { ink, cwd, columns }: PrettyO
   if (source === undefined) return [ink.bold(place)];
   const width = Math.max(0, Math.min(MAX_SOURCE_WIDTH, columns?.() ?? MAX_SOURCE_WIDTH) - MARGIN.length);
   const indent = typeof column === 'number' ? column - 1 : source.length - source.trimStart().length;
-  const caret = indent < width ? [' '.repeat(indent) + ink.red('^')] : [];
+  const caret = indent >= 0 && indent < width ? [' '.repeat(indent) + ink.red('^')] : [];
   return [ink.bold(place), plain(source.slice(0, width)), ...caret];
 }

@@ -107,6 +107,8 @@ describe('describeError', () => {
     assert.deepEqual(Object.fromEntries(lengths), {
       ...{ error: 1000, cause: 1000, error_name: 100, error_cause_code: 100, stack: 4000 },
     });
+    const query = describeError(new Error(`SELECT ${'x, '.repeat(2000)}`));
+    assert.match(String(query.stack), /^Error: SELECT x, .{1,200}…\n {4}at .*log\.test\.ts/);
     const names = Array.from({ length: 21 }, (_, i) => `f${i}`);
     const { error: described } = describeError(Object.fromEntries(names.map((name) => [name, 1])));
     assert.equal(described, `an object with ${names.slice(0, 20).join(', ')}`);

@@ -105,6 +105,15 @@ describe('prettyLine', () => {
       '          … and 1 more of Node and packages',
       '',
     ]);
+    const stack = ['TypeError: logged', ...places].join('\n');
+    assert.deepEqual(show({ event: 'operation-error', level: 'error', message: 'no', err: stack }).split('\n'), [
+      `${clock}  error   operation-error  message no`,
+      '          TypeError: logged',
+      '          at load (controllers/UserController.ts:6:9)',
+      '          at UserController.index (controllers/UserController.ts:2:20)',
+      '          … and 3 more of Node and packages',
+      '',
+    ]);
     assert.match(shown([tick], { error: undefined }), /r-1\n {10}at process\.processTicks/);
   });
 
@@ -129,6 +138,8 @@ describe('prettyLine', () => {
     // Without a column, the caret is at the beginning of the line. Without a place or a file, no source is shown.
     assert.match(show({ ...refused, column: undefined }), /UserController\.ts:3\n {11}return [^\n]*\n {11}\^\n/);
     assert.doesNotMatch(show({ ...refused, at: undefined }), /\^/);
+    // A controller may log any number as `column`.
+    assert.doesNotMatch(show({ ...refused, column: -5 }), /\^/);
     assert.match(show({ ...refused, at: '/gone:3' }), /\n {10}\/gone:3:16\n$/);
   });
 

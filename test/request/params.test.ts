@@ -32,6 +32,10 @@ before(async () => {
           log.info('odd', { error: new TypeError('not paid'), further: 1 });
           // An error of an old package: its class was made without Error(), so it has no stack.
           log.info('odd', { error: Object.assign(Object.create(Error.prototype), { name: 'OldError', message: 'no file' }) });
+          log.info('odd', { toJSON: () => ({ event: 'forged' }), further: 2 });
+          log.info('odd', new TypeError('as fields'));
+          log.info('odd', { deep: { list: [Object.assign(new TypeError('in a list'), { toJSON: () => 'secret' })] } });
+          log.info(new TypeError('as message'));
           return {};
         }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
@@ -143,12 +147,16 @@ test('params.log never fails the request, whatever its arguments are', async () 
   const lines = service.lines.filter((line) => line.request_id === 'odd' && line.event === 'operation-info');
   assert.deepEqual(
     lines.map(({ message }) => message),
-    ['odd', '{"form":"1"}', 'a message that has no text', 'odd', 'odd', 'odd'],
+    ['odd', '{"form":"1"}', 'a message that has no text', ...Array(6).fill('odd'), lines[9]?.message],
   );
   assert.equal(lines[3]?.fields_dropped, 'b');
   assert.match(String(lines[4]?.error), /^TypeError: not paid\n {4}at /);
   assert.equal(lines[4]?.further, 1);
   assert.equal(lines[5]?.error, 'OldError: no file');
+  assert.equal(lines[6]?.further, 2);
+  assert.match(String(lines[7]?.error), /^TypeError: as fields\n {4}at /);
+  assert.match(JSON.stringify(lines[8]?.deep), /^\{"list":\["TypeError: in a list\\n {4}at /);
+  assert.match(String(lines[9]?.message), /^TypeError: as message\n {4}at /);
 });
 
 describe('params.waitUntil', () => {

@@ -48,6 +48,14 @@ export default class OddController {
   }
   'POST facts'(data: Facts) { return data; }
   'DELETE {id}'() {}
+  static operations = {
+    'POST text': { accepts: ['text/plain'] },
+    'POST form': { accepts: ['application/x-www-form-urlencoded'] },
+  };
+  'POST text'(text: string) { return { text }; }
+  'POST form'(form: { name: string; tags: string[] }) { return form; }
+  'ANY any'(data: { name: string }) { return data; }
+  'GET list'(query: { tags?: string[] }) { return query; }
   'GET torn'() { return new Reply(200, new Blob(['{"a":'], { type: 'application/json' })); }
 }`;
 const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl is installed';
@@ -434,6 +442,29 @@ describe('the docs page', { skip: noChromium }, () => {
       step: 1,
       one: ['one'],
     });
+    await own.context().close();
+  });
+
+  test('sends each body in its media type, ANY with a body by POST, and no empty entry of a list', async (t) => {
+    const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }) });
+    t.after(() => odd.close());
+    const own = await open('', {}, odd.url);
+    for (const [id, result] of [
+      ['POST_text', { text: 'text' }],
+      ['POST_form', { name: 'name', tags: ['tags'] }],
+      ['ANY_any', { name: 'name' }],
+    ] as const) {
+      await own.goto(`${odd.url}/api/docs#/odd/odd_${id}`);
+      const found = own.locator(`details.panel[open]#odd_${id}`);
+      await found.getByRole('button', { name: 'Fill in an example' }).click();
+      await send(found, 2);
+      assert.deepEqual(JSON.parse(await found.locator('.answer pre').first().innerText()), result, id);
+    }
+    await own.goto(`${odd.url}/api/docs#/odd/odd_GET_list`);
+    const list = own.locator('details.panel[open]#odd_GET_list');
+    await list.getByRole('button', { name: 'Add to tags' }).click();
+    await send(list, 2);
+    assert.equal(await list.locator('.answer pre').first().innerText(), '{}');
     await own.context().close();
   });
 

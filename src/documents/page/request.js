@@ -7,7 +7,7 @@ export const base = location.origin + location.pathname.replace(/\/docs\/?$/, ''
 /** Returns the options for `fetch`, and the `url`. */
 export function requestOf({ pathBelow, method, bodyType }, values, caller) {
   const headers = { ...caller.headers };
-  for (const [name, value] of entriesOf(values.header)) if (value !== undefined) headers[name] = String(value);
+  for (const [name, value] of entriesOf(values.header)) headers[name] = String(value);
   const search = new URLSearchParams([...entriesOf(values.query), ...caller.query]);
   // A part of the path without a value stays `{id}`, which the reader of the curl command then replaces.
   const filledPath = pathBelow.replaceAll(/\{([^}]+)\}/g, (part, name) => {
@@ -15,22 +15,32 @@ export function requestOf({ pathBelow, method, bodyType }, values, caller) {
     return value === undefined ? part : encodeURIComponent(value);
   });
   const url = base + filledPath + (search.size > 0 ? `?${search}` : '');
-  // ANY is an operation of every method.
-  const request = { method: method === 'ANY' ? 'GET' : method, headers, url };
-  if (values.body === undefined) return request;
+  const hasBody = values.body !== undefined;
+  // ANY is an operation of every method. A GET has no body.
+  const anyMethod = hasBody ? 'POST' : 'GET';
+  const request = { method: method === 'ANY' ? anyMethod : method, headers, url };
+  if (!hasBody) return request;
   if (bodyType === 'multipart/form-data') {
     const body = new FormData();
-    for (const [key, value] of entriesOf(values.body)) if (value !== undefined) body.append(key, value);
+    for (const [key, value] of entriesOf(values.body)) body.append(key, value);
     return { ...request, body };
   }
   const isFile = values.body instanceof File;
   headers['Content-Type'] = isFile ? values.body.type || 'application/octet-stream' : bodyType;
-  return { ...request, body: isFile ? values.body : JSON.stringify(values.body) };
+  return { ...request, body: isFile ? values.body : textOf(values.body, bodyType) };
 }
 
-/** Returns the entries of a query or form. A list becomes a repeated key. */
+/** Writes a body in its media type: an operation can accept others than JSON. */
+function textOf(body, type) {
+  if (type === 'application/x-www-form-urlencoded') return String(new URLSearchParams(entriesOf(body)));
+  return type.startsWith('text/') && typeof body === 'string' ? body : JSON.stringify(body);
+}
+
+/** Returns the entries of a query or form. A list becomes a repeated key. An empty entry of a list is left out. */
 const entriesOf = (values = {}) =>
-  Object.entries(values).flatMap(([key, value]) => [value].flat().map((item) => [key, item]));
+  Object.entries(values).flatMap(([key, value]) =>
+    [value].flat().flatMap((item) => (item === undefined ? [] : [[key, item]])),
+  );
 
 const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 

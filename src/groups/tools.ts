@@ -1,6 +1,7 @@
 // The names of a group's tools. Two tools with the same name are an error. Otherwise a call could reach another
 // operation than the one whose description the model has read.
 import { idOfGroup, urlNameOf } from '../base/group-name.ts';
+import { isExactList } from '../base/media-kinds.ts';
 import { ANY_VERB, operationIdOf } from '../base/route-name.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
@@ -37,6 +38,9 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
   }
 }
 
+/** Matches a media type or a range in `accepts` that takes JSON. */
+const TAKES_JSON = /^(?:application\/json|application\/\*|\*\/\*)$/i;
+
 function problemOf(
   toolName: string,
   { verb, settings, contract }: Operation,
@@ -47,6 +51,9 @@ function problemOf(
   if (!TOOL_NAME.test(toolName)) return `the tool would be called ${toolName}, longer than 64 characters: ${cure}`;
   if (verb === ANY_VERB) return 'no tool has every method: write a route of one method';
   if (settings.body === 'stream') return 'no tool sends a body that is a stream: write tool: false';
+  const hasBody = verb !== 'GET' && verb !== 'DELETE' && contract?.data !== undefined;
+  if (hasBody && isExactList(settings.accepts) && !settings.accepts.some((range) => TAKES_JSON.test(range)))
+    return 'a tool sends its body as JSON, which accepts does not list: write tool: false';
   return contract?.results.every(({ body }) => body === 'events')
     ? 'no tool returns a stream of events: write tool: false'
     : undefined;

@@ -123,6 +123,12 @@ const REFUSED: readonly [what: string, settings: string, methods: string, expect
     /no tool sends a body that is a stream: write tool: false/,
   ],
   [
+    'a tool whose body is never JSON',
+    "created: { tool: true, accepts: ['text/plain'] }",
+    'created(data: string) { return { data }; }',
+    /a tool sends its body as JSON, which accepts does not list: write tool: false/,
+  ],
+  [
     'a tool of every method',
     "'ANY {id}': { tool: true }",
     "'ANY {id}'() {}",

@@ -1,6 +1,7 @@
 // The entry `gatefold/client`: a client for front ends, whose types come from the controllers by `import type`. The
 // client runs in browsers and in Node, and loads nothing of the server. So it makes a request from the name of the
 // operation alone: `'GET {id}'` or `created`.
+import { ROOT_ID } from '../base/group-name.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
@@ -41,7 +42,7 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
 
 /** `root` and `v2_root` stand for the root groups, of the service and of its folder `v2`: their URLs have no name. */
 function urlOfGroup(base: string, group: string): string {
-  return (base + group.replace(/^(?:(.+)_)?root$/, '$1')).replace(/\/$/, '');
+  return (base + group.replace(ROOT_ID, '$1')).replace(/\/$/, '');
 }
 
 /** The object has a value for every name but `then`, with which `await` would treat the object as a promise. */

@@ -42,6 +42,9 @@ export function idOfGroup(urlName: string): string {
   return `${urlName}${isRoot(urlName) ? 'root' : ''}`.replace(/^\//, '').replace('/', '_');
 }
 
+/** Matches the id of a root group. A client writes a named group that has such a name, `root`, as `Root`. */
+export const ROOT_ID = /^(?:([a-z][a-z0-9-]*)_)?root$/;
+
 /** Returns the path of a group: `/api/order` for `order`, and `/api` for the root group. */
 export function pathOfGroup(basePath: string, urlName: string): string {
   return `${basePath}/${urlName}`.replace(/\/+$/, '');

@@ -1,6 +1,6 @@
 // Writes the types of all operations for a front end that lacks the source of the controllers: one TypeScript file
 // without any import. A front end calls `createClient<Api>(url)`, where `Api` is an interface of the file.
-import { idOfGroup, isRoot, urlNameOf } from '../base/group-name.ts';
+import { idOfGroup, isRoot, ROOT_ID, urlNameOf } from '../base/group-name.ts';
 import { sortedBy } from '../base/sorted-by.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { NO_RESULT_TYPE } from '../contract/results.ts';
@@ -63,7 +63,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
       return writeOperation(operation, contract, nameOf);
     });
     const doc = docComment({ ...group.contract }, '  ');
-    return `${doc}  ${propertyName(isRoot(group.name) ? idOfGroup(group.name) : urlNameOf(group.name))}: {\n${members.join('')}  };\n`;
+    return `${doc}  ${propertyName(nameInClient(group.name))}: {\n${members.join('')}  };\n`;
   });
   // `writeType` can add a type to the map. The loop also visits such a type.
   const types: string[] = [];
@@ -72,6 +72,13 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
   const results = Object.entries(RESULT_TYPES).map(([name, text]) => (body.includes(`${name}<`) ? text : ''));
   return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
+}
+
+/** Returns the name of a group in the client, where `root` is the root group, and `Root` a group of that name. */
+function nameInClient(group: string): string {
+  if (isRoot(group)) return idOfGroup(group);
+  const urlName = urlNameOf(group);
+  return ROOT_ID.test(urlName) ? group : urlName;
 }
 
 /** @returns undefined when the type of at least one result is known */

@@ -142,6 +142,14 @@ describe('createClient sends', () => {
       (api) => api.order['POST {id}/pay']({ path: { id: 7 }, body: { amount: 1 } }),
       'POST /api/order/7/pay {"amount":1}',
     ],
+    'a named group with the name of a root group': [
+      async (api) => {
+        const groups = api as Record<string, Untyped['user']>;
+        for (const name of ['Root', 'Tree_root', 'old_tree_root', 'v2/tree_root', 'tree_root'])
+          await groups[name]?.index();
+      },
+      'GET /api/Root, GET /api/Tree_root, GET /api/old_tree_root, GET /api/v2/tree_root, GET /api/tree',
+    ],
     'a route without captures': [(api) => api.order['GET export.csv'](), 'GET /api/order/export.csv'],
     'a capture of the remaining segments': [
       (api) => api.file['GET {path*}']({ path: { path: 'a b/c' } }),

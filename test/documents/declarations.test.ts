@@ -192,6 +192,18 @@ describe('a named type is declared', () => {
     });
 });
 
+test('a named group has a capital letter where its name would lead a client to a root group', () => {
+  const names = ['Root', 'Tree_root', 'Old_tree_root', 'v2/Root', 'Roots'];
+  const { text } = writeDeclarations(
+    names.map((name) => group(name, {}, { name: 'tag', results: returns(TEXT) })),
+    '/api',
+  );
+  assert.deepEqual(
+    Array.from(text.matchAll(/^ {2}(\S+): \{$/gm), ([, name]) => name),
+    ['old_tree_root', 'Root', 'roots', 'Tree_root', "'v2/root'"],
+  );
+});
+
 test('the file has no type of a result that no operation has', () => {
   const { text } = writeDeclarations([group('Order', {}, { name: 'tag', results: returns(TEXT) })], '/api');
   assert.equal(

@@ -2,7 +2,7 @@
 // has the same controllers and the same tests.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { test } from 'node:test';
@@ -66,6 +66,7 @@ function makeProject(t, runner) {
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const files = {
     'package.json': JSON.stringify({ type: 'module', jest: { testMatch: ['**/*.test.js'], transform: {} } }),
+    'vitest.config.js': "export default { test: { server: { deps: { inline: ['gatefold'] } } } };",
     'lib/clock.js': 'export const clock = { now: () => Date.now() };',
     'controllers/BookController.js': CONTROLLER,
     'broken/BadController.js': "throw new Error('on purpose');",
@@ -75,8 +76,9 @@ function makeProject(t, runner) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
   }
-  mkdirSync(join(folder, 'node_modules'));
-  symlinkSync(root, join(folder, 'node_modules', 'gatefold'));
+  // A copy, as npm makes one: a runner can treat a link to a folder outside of node_modules as code of the project.
+  for (const name of ['dist', 'package.json'])
+    cpSync(join(root, name), join(folder, 'node_modules', 'gatefold', name), { recursive: true });
   for (const name of ['@jest', 'vitest', 'jest'])
     symlinkSync(join(import.meta.dirname, 'node_modules', name), join(folder, 'node_modules', name));
   return folder;

@@ -111,7 +111,9 @@ function startCall(
   /** @throws ApiError when the step fails or takes too long, or the reason of the caller's `signal` */
   async function withTimeout<T>(step: Promise<T>): Promise<T> {
     const endLateStep = () => abortController.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
-    const timer = timeout === undefined ? undefined : setTimeout(endLateStep, timeout);
+    // `setTimeout` takes a longer time, such as Infinity, for 1 ms.
+    const hasLimit = timeout !== undefined && timeout < 2 ** 31;
+    const timer = hasLimit ? setTimeout(endLateStep, timeout) : undefined;
     try {
       return await step;
     } catch (cause) {

@@ -397,6 +397,11 @@ describe('a failed call is rejected with', () => {
     });
     assert.equal((await refusal(slow.user.index())).code, 'TIMEOUT');
   });
+  for (const timeout of [Infinity, 2 ** 31])
+    test(`no TIMEOUT with a time-out of ${timeout} ms`, async () => {
+      const later: typeof reply = (response) => void setTimeout(() => json({})(response), 20);
+      assert.deepEqual(await client(later, { timeout }).user.index(), {});
+    });
   test('the reason of an aborted signal: before the call, while waiting, and while reading', async () => {
     const reason = new Error('gone');
     await assert.rejects(client().user.index({}, { signal: AbortSignal.abort(reason) }), reason);

@@ -4,6 +4,8 @@
 //
 //   node build.mjs               builds
 //   node build.mjs --separate    makes one file of each source file, because c8 cannot separate the coverage of a bundle
+//   node build.mjs --packed      the same for npm pack: no file names its source map, since the package has only that of
+//                                the client. Vite logs an error for each map that is named and missing
 //   node build.mjs --if-stale    builds only if src has changed since the last build, so that a server needs no tools
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -37,7 +39,7 @@ async function main(flags) {
   const sources = hashSources();
   rmSync(dist, { recursive: true, force: true });
   if (kind === 'separate') separate();
-  else await bundle();
+  else await bundle(flags.includes('--packed'));
   writeFileSync(join(dist, 'docs.html'), await docsPage());
   writeFileSync(STAMP, JSON.stringify({ kind, sources }));
 }
@@ -57,7 +59,8 @@ function writeTypes() {
   for (const name of EXPORTS) writeFileSync(join(dist, `${name}.d.ts`), `export * from './api/${name}.js';\n`);
 }
 
-async function bundle() {
+/** @param {boolean} isPacked */
+async function bundle(isPacked) {
   const { build } = await import('esbuild');
   // Each entry is built alone. Built together, code shared with the commands would split the server into many files.
   for (const entry of ENTRIES) {
@@ -74,7 +77,7 @@ async function bundle() {
       platform: 'node',
       format: 'esm',
       target: 'node20',
-      sourcemap: true,
+      sourcemap: isPacked && entry !== 'api/client' ? 'external' : true,
       logLevel: 'warning',
     });
   }

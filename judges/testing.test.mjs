@@ -23,6 +23,21 @@ export default class BookController {
   broken() { readFileSync('/does/not/exist'); }
   async red(data) { let size = 0; for await (const piece of toNodeStream(data)) size += piece.length; return { size }; }
 }`;
+const TYPED = `
+export default class TypedController {
+  index(query: { size?: number }): { size: number } { return { size: query.size ?? 0 }; }
+}`;
+/** Jest compiles TypeScript by a transformer of the project. */
+const TRANSFORMER = `
+const { transformSync } = require(${JSON.stringify(join(root, 'node_modules/esbuild'))});
+exports.process = (text) => ({ code: transformSync(text, { loader: 'ts', format: 'esm' }).code });
+exports.processAsync = async (text) => exports.process(text);`;
+/** Node 20 cannot load TypeScript, but these runners can. */
+const TYPED_TEST = `
+test('a controller in TypeScript', async () => {
+  same((await api.fetch('/typed?size=x')).status, 422);
+  same(await (await api.fetch('/typed?size=3')).json(), { size: 3 });
+});`;
 const TESTS = `
 const api = await startTest({ controllers: import.meta.dirname + '/../controllers', expectedErrors: ['request-failed'] });
 end(() => api.close());
@@ -61,16 +76,23 @@ const HEADS = {
   node: `import assert from 'node:assert/strict';\nimport { after as end, test } from 'node:test';\nconst same = assert.deepEqual;`,
 };
 
+const JEST = {
+  testMatch: ['**/*.test.js'],
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: { '\\.ts$': './transformer.cjs' },
+};
+
 function makeProject(t, runner) {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-runner-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const files = {
-    'package.json': JSON.stringify({ type: 'module', jest: { testMatch: ['**/*.test.js'], transform: {} } }),
+    'package.json': JSON.stringify({ type: 'module', jest: JEST }),
     'vitest.config.js': "export default { test: { server: { deps: { inline: ['gatefold'] } } } };",
     'lib/clock.js': 'export const clock = { now: () => Date.now() };',
     'controllers/BookController.js': CONTROLLER,
+    ...(runner !== 'node' && { 'controllers/TypedController.ts': TYPED, 'transformer.cjs': TRANSFORMER }),
     'broken/BadController.js': "throw new Error('on purpose');",
-    'test/book.test.js': `${HEADS[runner]}\nimport { startTest } from 'gatefold/testing';\nimport { clock } from '../lib/clock.js';\n${TESTS}`,
+    'test/book.test.js': `${HEADS[runner]}\nimport { startTest } from 'gatefold/testing';\nimport { clock } from '../lib/clock.js';\n${TESTS}${runner === 'node' ? '' : TYPED_TEST}`,
   };
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
@@ -95,5 +117,5 @@ for (const [runner, words] of Object.entries(RUNNERS))
     // A test runner below `node --test` would report to it.
     delete env.NODE_TEST_CONTEXT;
     const { stdout, stderr } = await run(process.execPath, words, { cwd: makeProject(t, runner), env });
-    assert.match(stdout + stderr, /(?:Tests: +|Tests +|pass )6\b/);
+    assert.match(stdout + stderr, runner === 'node' ? /pass 6\b/ : /Tests:? +7 passed/);
   });

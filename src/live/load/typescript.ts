@@ -10,6 +10,9 @@ export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   return attempt(() => require.resolve('tsx/esm/api'), '') === '' ? 'none' : 'tsx';
 }
 
+/** Jest and Vitest compile the files of a test themselves, on every Node. Vite gives `import.meta` an `env`. */
+const isCompiledByRunner = process.env.JEST_WORKER_ID !== undefined || 'env' in import.meta;
+
 const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 
@@ -18,6 +21,7 @@ let tsxRegistration: Promise<void> | undefined;
  * a small folder would mostly wait for the compiler.
  */
 export async function prepareTypeScript(): Promise<void> {
+  if (isCompiledByRunner) return;
   const support = typescriptSupport();
   if (support === 'node') await loadNodeCompiler();
   if (support === 'tsx') await useTsx();
@@ -47,6 +51,7 @@ async function loadNodeCompiler(): Promise<void> {
  * @throws Error with a message of one line that says what to do, when this Node cannot load TypeScript
  */
 export async function enableTypeScript(onLoaded: (path: string) => void): Promise<void> {
+  if (isCompiledByRunner) return;
   if (typescriptSupport() === 'none') {
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,

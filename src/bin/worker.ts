@@ -14,7 +14,7 @@ import type { SharedTable } from '../callers/credentials/credentials.ts';
 import { readServiceInfo } from '../documents/service-info.ts';
 import { prepareLoad } from '../live/load/file-loader.ts';
 import { runWorker } from '../live/worker/life.ts';
-import { createWorkerParts } from '../live/worker/parts.ts';
+import { createWorkerParts, type WorkerParts } from '../live/worker/parts.ts';
 import type { TlsServer } from '../operate/https/serve/tls-server.ts';
 import type { WorkerMetrics } from '../operate/ops/worker-metrics.ts';
 import type { Tracing } from '../operate/trace/tracing.ts';
@@ -32,6 +32,7 @@ if (basics !== undefined) await run(basics);
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   if (settings.development || asksForInspector([...process.execArgv, ...process.argv])) await watchInspector();
   let app: App | undefined;
+  let service: WorkerParts['service'] = () => undefined;
   const noteHeap = () => note?.heap(readHeap());
   noteHeap();
   if (note !== undefined) setInterval(noteHeap, HEAP_INTERVAL).unref();
@@ -39,7 +40,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
-      const tracing = await createTracing(settings, log);
+      const tracing = await createTracing(settings, log, () => service());
       const boundedSettings = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
       const parts = await createWorkerParts({
         settings: boundedSettings,
@@ -52,7 +53,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
         shared: await createStoreTable(settings),
         ...events,
       });
-      app = parts.app;
+      ({ app, service } = parts);
       return {
         ...parts,
         ...(tracing && { finish: tracing.close }),
@@ -95,11 +96,15 @@ async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics
 }
 
 /** @returns undefined when no variable asks for traces, or when tracing is off for another reason */
-async function createTracing(settings: Settings, log: Log): Promise<Tracing | undefined> {
+async function createTracing(
+  settings: Settings,
+  log: Log,
+  rules: WorkerParts['service'],
+): Promise<Tracing | undefined> {
   if (!asksForTraces(process.env)) return undefined;
   const { startTracing } = await import('../operate/trace/tracing.ts');
   const service = readServiceInfo(settings.controllersDir);
-  return startTracing({ settings, env: process.env, service, gatefoldVersion: version(), log });
+  return startTracing({ settings, env: process.env, service, rules, gatefoldVersion: version(), log });
 }
 
 function refuseDirectStart(): undefined {

@@ -7,8 +7,15 @@
  */
 const SECRET_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
 
-export function redactQuery(query: string): string {
-  return query.replace(SECRET_PARAMETERS, '$1$2=REDACTED');
+/** @param keyNames the names of further parameters whose values are secrets */
+export function redactQuery(query: string, keyNames: readonly string[] = []): string {
+  const redacted = query.replace(SECRET_PARAMETERS, '$1$2=REDACTED');
+  if (keyNames.length === 0) return redacted;
+  const redactPart = (part: string) => {
+    const [[name = ''] = []] = new URLSearchParams(part);
+    return keyNames.includes(name) ? `${part.split('=', 1)[0]}=REDACTED` : part;
+  };
+  return redacted.split('&').map(redactPart).join('&');
 }
 
 /** Returns the path, and with `keepsQuery` its query without secrets. @param target a path, perhaps with a query */

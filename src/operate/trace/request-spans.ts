@@ -2,6 +2,7 @@
 // diagnostics channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
+import type { ServiceOptions } from '../../api/controller/service.ts';
 import type { BackgroundEvent, RequestEvent } from '../../api/controller/trace.ts';
 import { parseTraceparent } from '../../base/traceparent.ts';
 import type { Attributes } from './otlp.ts';
@@ -14,10 +15,18 @@ export interface RequestSpanOptions {
   readonly tracer: Tracer;
   readonly sampler: Sampler;
   readonly capture: readonly string[];
+  /** Returns the rules of the service file; undefined without one. */
+  readonly rules: () => CallerRules | undefined;
+}
+
+/** The properties of the service file that say where a caller sends a key. */
+export interface CallerRules {
+  readonly keyHeader?: string | undefined;
+  readonly securitySchemes?: ServiceOptions['securitySchemes'] | undefined;
 }
 
 /** @returns a function that ends the subscriptions */
-export function traceRequests({ tracer, sampler, capture }: RequestSpanOptions): () => void {
+export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOptions): () => void {
   const { storage } = tracer;
   const backgroundSpans = new WeakMap<object, Span>();
 
@@ -45,7 +54,7 @@ export function traceRequests({ tracer, sampler, capture }: RequestSpanOptions):
       'http.response.status_code': isGone ? (bytes > 0 ? response.statusCode : undefined) : status || undefined,
       'error.type': span.hasFailed ? errorTypeOf(event) : undefined,
     };
-    for (const name of capture) Object.assign(attributes, capturedAttribute(request, name));
+    for (const name of capture) Object.assign(attributes, capturedAttribute(request, name, rules()));
     span.end(route === undefined ? method : `${method} ${route}`, kind, attributes);
   }
 
@@ -113,12 +122,21 @@ function tracestateOf(rawHeaders: readonly string[]): string {
   return lines.length === 0 ? '' : parseTracestate(lines);
 }
 
-/** Returns the attributes that an entry of TRACE_CAPTURE asks for. */
-function capturedAttribute({ url = '', headersDistinct }: IncomingMessage, name: string): Attributes {
+/** Returns the attributes that an entry of TRACE_CAPTURE asks for, without keys of callers. */
+function capturedAttribute(
+  { url = '', headersDistinct }: IncomingMessage,
+  name: string,
+  { keyHeader, securitySchemes = {} }: CallerRules = {},
+): Attributes {
+  const keyNamesIn = (place: string) =>
+    Object.values(securitySchemes).flatMap((scheme) =>
+      scheme.type === 'apiKey' && scheme.in === place ? [scheme.name] : [],
+    );
   if (name === 'query') {
     const [, query] = /\?(.*)$/s.exec(url) ?? [];
-    return { 'url.query': query === undefined ? undefined : redactQuery(query) };
+    return { 'url.query': query === undefined ? undefined : redactQuery(query, keyNamesIn('query')) };
   }
+  if ([keyHeader, ...keyNamesIn('header')].some((header) => header?.toLowerCase() === name)) return {};
   const values = headersDistinct[name] ?? [];
   const [value] = values;
   if (value === undefined) return {};

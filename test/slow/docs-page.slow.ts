@@ -56,6 +56,7 @@ export default class OddController {
   'POST form'(form: { name: string; tags: string[] }) { return form; }
   'ANY any'(data: { name: string }) { return data; }
   'GET list'(query: { tags?: string[] }) { return query; }
+  'HEAD head'() {}
   'GET torn'() { return new Reply(200, new Blob(['{"a":'], { type: 'application/json' })); }
 }`;
 const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl is installed';
@@ -445,7 +446,7 @@ describe('the docs page', { skip: noChromium }, () => {
     await own.context().close();
   });
 
-  test('sends each body in its media type, ANY with a body by POST, and no empty entry of a list', async (t) => {
+  test('sends each body in its media type, ANY with a body by POST, no empty entry of a list, and HEAD', async (t) => {
     const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }) });
     t.after(() => odd.close());
     const own = await open('', {}, odd.url);
@@ -465,6 +466,10 @@ describe('the docs page', { skip: noChromium }, () => {
     await list.getByRole('button', { name: 'Add to tags' }).click();
     await send(list, 2);
     assert.equal(await list.locator('.answer pre').first().innerText(), '{}');
+    await own.goto(`${odd.url}/api/docs#/odd/odd_HEAD_head`);
+    const head = own.locator('details.panel[open]#odd_HEAD_head');
+    await send(head, 2);
+    assert.equal(await head.locator('.curl code').innerText(), `curl --head ${odd.url}/api/odd/head`);
     await own.context().close();
   });
 

@@ -45,7 +45,9 @@ const entriesOf = (values = {}) =>
 const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 export function curlOf({ method, url, headers, body }) {
-  const words = [`curl ${method === (body ? 'POST' : 'GET') ? '' : `-X ${method} `}${quote(url)}`];
+  // After `-X HEAD`, curl waits for a body.
+  const methodFlag = method === 'HEAD' ? '--head ' : `-X ${method} `;
+  const words = [`curl ${method === (body ? 'POST' : 'GET') ? '' : methodFlag}${quote(url)}`];
   for (const [name, value] of Object.entries(headers)) words.push(`-H ${quote(`${name}: ${value}`)}`);
   if (typeof body === 'string') words.push(`--data-raw ${quote(body)}`);
   else if (body instanceof File) words.push(`--data-binary ${quote(`@${body.name}`)}`);

@@ -67,9 +67,11 @@ function eventText(fields: Line, ink: Ink): string {
 function describeThrown(fields: LogFields, options: PrettyOptions): string[] {
   const { error, error_name, stack } = fields;
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
-  const lines = error === undefined || isStack(error) ? [] : textLines(title + textOf(error));
+  // An error of the service has its stack in a field of its own, whatever its message is.
+  const isLogged = stack === undefined && isStack(error);
+  const lines = error === undefined || isLogged ? [] : textLines(title + textOf(error));
   const loggedStacks = Object.entries(fields).flatMap(([name, value]) =>
-    name !== 'stack' && isStack(value) ? wholeStack(value, options) : [],
+    name !== 'stack' && (name !== 'error' || isLogged) && isStack(value) ? wholeStack(value, options) : [],
   );
   return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? ''), options), ...loggedStacks];
 }

@@ -105,6 +105,15 @@ describe('prettyLine', () => {
       '          … and 1 more of Node and packages',
       '',
     ]);
+    assert.deepEqual(
+      shown(places.slice(1, 2), { error: 'outer\n    at inner (/srv/app/a.ts:1:1)' }).split('\n').slice(1),
+      [
+        '          TypeError: outer',
+        '              at inner (/srv/app/a.ts:1:1)',
+        '          at load (controllers/UserController.ts:6:9)',
+        '',
+      ],
+    );
     const stack = ['TypeError: logged', ...places].join('\n');
     assert.deepEqual(show({ event: 'operation-error', level: 'error', message: 'no', err: stack }).split('\n'), [
       `${clock}  error   operation-error  message no`,

@@ -31,6 +31,9 @@ interface Facts {
    *  @maximum 9007199254740991 */ count: Int;
   /** @minimum -9007199254740991 */ step: Int;
   /** @maxItems 1 */ one: string[];
+  /** @maximum -5 */ cold: number;
+  /** @exclusiveMinimum 0
+   *  @exclusiveMaximum 1 */ part: number;
 }
 export default class OddController {
   'POST tree'(tree: Tree) { return tree; }
@@ -442,6 +445,8 @@ describe('the docs page', { skip: noChromium }, () => {
       count: 0,
       step: 1,
       one: ['one'],
+      cold: -5,
+      part: 0.5,
     });
     await own.context().close();
   });

@@ -106,6 +106,15 @@ const EXAMPLES = {
 };
 EXAMPLES['date-time'] = `${EXAMPLES.date}T12:00:00Z`;
 
+/** Returns the first number above the lower bound, or else the last one below the upper bound. */
+function sampleNumber({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf: step = 1 }) {
+  const first = Math.ceil((boundOf(minimum) ?? (exclusiveMinimum ?? 0) + step) / step) * step;
+  const most = boundOf(maximum) ?? (exclusiveMaximum ?? Infinity) - step;
+  if (first <= most) return first;
+  const [low, high] = [minimum ?? exclusiveMinimum, maximum ?? exclusiveMaximum];
+  return low === undefined ? Math.floor(most / step) * step : (low + high) / 2;
+}
+
 const requiredCount = (kind) => read(kind).required?.length ?? 0;
 
 /** Creates an example. A string without a format is the name of its field: `{ "customer": "customer" }`. */
@@ -122,9 +131,7 @@ export function sample(schema, depth = 0, name = 'text') {
       sample(own.prefixItems?.[i] ?? items, depth + 1, name),
     );
   if (type === 'string') return (EXAMPLES[own.format] ?? name.slice(0, own.maxLength)).padEnd(own.minLength ?? 0, 'x');
-  const step = own.multipleOf ?? 1;
-  if (type === 'integer' || type === 'number')
-    return Math.ceil((boundOf(own.minimum) ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;
+  if (type === 'integer' || type === 'number') return sampleNumber(own);
   const keys = Object.keys(properties).filter((key) => depth < 2 || required.includes(key));
   return type === 'object'
     ? Object.fromEntries(keys.map((key) => [key, sample(properties[key], depth + 1, key)]))

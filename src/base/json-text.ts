@@ -9,6 +9,18 @@ export function quote(text: string): string {
   return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
+/** Matches each escape, so that the text `\\\\ud800`, an escaped backslash, is not taken for one of a surrogate. */
+const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|[^])/g;
+
+/**
+ * Replaces each lone surrogate (a half of a character) by U+FFFD. `JSON.stringify` escapes only lone ones. Some readers
+ * of logs refuse a whole line because of such an escape.
+ */
+export function withoutLoneSurrogates(json: string): string {
+  if (!json.includes('\\ud')) return json;
+  return json.replace(ESCAPE, (escape) => (escape.length > 2 ? '\\ufffd' : escape));
+}
+
 const quotedNames = new Map<string, string>();
 
 /**

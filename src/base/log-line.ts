@@ -1,5 +1,6 @@
 // Shortens a log line that is too long for one write, so that it is still one JSON object. If the line is still too
 // long after its texts, lists and objects were cut, they are cut to half of that size, and so on.
+import { withoutLoneSurrogates } from './json-text.ts';
 import { parseObject } from './values.ts';
 
 /** Characters that a text keeps at first. Each further try halves the number. */
@@ -21,7 +22,9 @@ const IDENTITY_FIELDS = ['time', 'level', 'event', 'pid', 'request_id', 'trace_i
 export function cutLine(line: string, maxBytes: number): string {
   const fields = parseObject(line) ?? {};
   for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
-    const shortLine = `${JSON.stringify({ ...(shorten(fields, length, MAX_DEPTH) as object), cut: true })}\n`;
+    const shortFields = { ...(shorten(fields, length, MAX_DEPTH) as object), cut: true };
+    // A cut can divide a character.
+    const shortLine = `${withoutLoneSurrogates(JSON.stringify(shortFields))}\n`;
     if (Buffer.byteLength(shortLine) <= maxBytes) return shortLine;
   }
   const identity = Object.fromEntries(

@@ -2,6 +2,7 @@
 // query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
 import { attempt, isError as isAnyError } from './failure.ts';
+import { withoutLoneSurrogates } from './json-text.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -54,7 +55,7 @@ export function createLog({ level, sink }: LogOptions): Log {
 
 function lineOf(head: LogFields, facts: object): string {
   try {
-    return `${JSON.stringify({ ...head, ...facts })}\n`;
+    return `${withoutLoneSurrogates(JSON.stringify({ ...head, ...facts }))}\n`;
   } catch (error) {
     // The facts contain a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
     return `${JSON.stringify({ ...head, unloggable: textOf(error).slice(0, 200) })}\n`;

@@ -2,7 +2,7 @@
 // request and its trace, a line contains no header value, no body and no query.
 
 import { servingPage } from '../base/group-name.ts';
-import { quote, quoteName } from '../base/json-text.ts';
+import { quote, quoteName, withoutLoneSurrogates } from '../base/json-text.ts';
 import type { LineSink } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -19,7 +19,9 @@ export function createAccessLog(sink: LineSink): AccessLog {
     const path = quote(resolvedPath?.path.raw ?? '');
     const credentialField = credentialId === '' ? '' : `,"credential":${quote(credentialId)}`;
     const callerFields =
-      userId === undefined ? credentialField : `${credentialField},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
+      userId === undefined
+        ? credentialField
+        : `${credentialField},"user":${withoutLoneSurrogates(quote(userId.slice(0, MAX_USER_LENGTH)))}`;
     const traceFields =
       trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
     const callerAndTool = toolCall === undefined ? callerFields : `${callerFields},"tool":"${toolCall.name}"`;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createLog, describeError } from '../../src/base/log.ts';
+import { cutLine } from '../../src/base/log-line.ts';
 import { createTaskLog } from '../../src/base/operation-log.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 
@@ -149,6 +150,16 @@ describe('createLog', () => {
       assert.equal(typeof line.unloggable, 'string');
     });
   }
+
+  it('replaces a lone surrogate, which some readers of JSON refuse, and no other text', () => {
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(line);
+    const facts = { ...REQUEST, message: 'a\ud83d b\udc00', '\ud800': '😀', text: '\\ud800 \\\\ud800\u0000' };
+    createLog({ level: 'info', sink: { write } }).info('operation-info', facts);
+    const line = JSON.parse(lines.join());
+    assert.deepEqual([line.message, line['\ufffd'], line.text], ['a\ufffd b\ufffd', '😀', '\\ud800 \\\\ud800\u0000']);
+    assert.doesNotMatch(cutLine(`${JSON.stringify({ text: 'a'.repeat(1999) + '😀'.repeat(2000) })}\n`, 4096), /\\ud/);
+  });
 
   it('says why a line has no fields in 200 characters at most', () => {
     const lines: string[] = [];

@@ -31,8 +31,8 @@ export interface MadeIndex {
 export type Source = readonly [kind: 'file' | 'config' | 'package', name: string, print: string];
 
 export function digestOf(text: string): string {
-  // TypeScript hands over a text without its byte order mark.
-  return hash('sha256', text.replace(/^\ufeff/, ''), 'base64url').slice(0, 22);
+  // TypeScript hands over a text without its byte order mark. Git for Windows checks out CRLF in the place of LF.
+  return hash('sha256', text.replace(/^\ufeff/, '').replaceAll('\r\n', '\n'), 'base64url').slice(0, 22);
 }
 
 export const indexDigestOf = (text: string, { entries, sources }: Pick<MadeIndex, 'entries' | 'sources'>): string =>
@@ -41,8 +41,15 @@ export const indexDigestOf = (text: string, { entries, sources }: Pick<MadeIndex
 /** Returns a path as the file has it: relative to the folder of controllers, with slashes. */
 export const nameFrom = (folder: string, path: string): string => relative(folder, path).replaceAll('\\', '/');
 
-export function placeKey(folder: string, path: string, { at, kind }: Pick<WantedType, 'at' | 'kind'>): string {
-  return `${nameFrom(folder, path)}@${at} ${kind}`;
+/** @param text the file at `path` up to the type at least. The key is the same for its lines with CRLF and with LF */
+export function placeKey(
+  folder: string,
+  path: string,
+  { at, kind }: Pick<WantedType, 'at' | 'kind'>,
+  text: string,
+): string {
+  const offset = text.slice(0, at).replaceAll('\r\n', '\n').length;
+  return `${nameFrom(folder, path)}@${offset} ${kind}`;
 }
 
 export interface Installed {
@@ -177,7 +184,7 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
       index = readIndex();
       newFile = index && findNewFile(index);
     }
-    const [name, sources] = index?.entries[placeKey(folder, scope.path, node)] ?? [];
+    const [name, sources] = index?.entries[placeKey(folder, scope.path, node, files.textOf(scope.path))] ?? [];
     const changedSource = sources?.find((i) => {
       if (!changes.has(i)) changes.set(i, hasChanged(index?.sources[i] as Source));
       return changes.get(i) === true;

@@ -43,7 +43,7 @@ async function load({ files = {}, sources, key = (text) => text, edit = (text) =
   const home = join(root, String(count++));
   const folder = join(home, 'controllers');
   const path = join(folder, 'XController.ts');
-  const place = placeKey(folder, path, { at: SOURCE.indexOf(TYPE), kind: 'unsupported' });
+  const place = placeKey(folder, path, { at: SOURCE.indexOf(TYPE), kind: 'unsupported' }, SOURCE);
   const defaults: Source[] = [
     ['file', 'XController.ts', digestOf(SOURCE)],
     ['file', '../src/user.ts', digestOf(USER)],
@@ -74,6 +74,12 @@ test('a made type is the check in the place of the refused one, and its sources 
     },
   );
   for (const file of ['src/user.ts', 'controllers/contracts.gen.ts']) assert.ok(watched.includes(file), file);
+});
+
+test('a made type is found where Git for Windows has checked out all files with CRLF', async () => {
+  const withCrlf = (text: string) => text.replaceAll('\n', '\r\n');
+  const files = { 'controllers/XController.ts': withCrlf(SOURCE), 'src/user.ts': withCrlf(USER) };
+  assert.equal((await load({ files, edit: withCrlf })).error, 'it loaded');
 });
 
 test('without the file the type is refused, wanted, and the file is watched', async () => {

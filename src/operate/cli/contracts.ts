@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
 import { sortedBy } from '../../base/sorted-by.ts';
+import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 import {
   findPackage,
@@ -106,7 +107,7 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
   }
 
   function keyOf(wanted: WantedType): string {
-    return placeKey(folder, wanted.path, wanted);
+    return placeKey(folder, wanted.path, wanted, readSourceOrEmpty(wanted.path));
   }
 
   function make(wanted: WantedType, types: TypeProject): void {

@@ -78,8 +78,11 @@ function startCall(
     const { url, method, data } = buildRequest();
     const ownHeaders = { ...options.headers, ...callHeaders };
     const headers = new Headers(ownHeaders);
+    abortController.signal.throwIfAborted();
     const authorization =
-      typeof options.authorization === 'function' ? await options.authorization() : options.authorization;
+      typeof options.authorization === 'function'
+        ? await untilAborted(options.authorization(), abortController.signal)
+        : options.authorization;
     if (authorization) headers.set('authorization', authorization);
     if (lastEventId) headers.set('last-event-id', encodeUtf8(lastEventId));
     const body = encodeBody(data, headers);
@@ -141,6 +144,17 @@ function startCall(
     finally: (onFinally) => readOnce().finally(onFinally),
     [Symbol.toStringTag]: 'Call',
   };
+}
+
+/** Rejects with the reason of the signal when the step, which nothing else can end, is not over before. */
+function untilAborted<T>(step: T | Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort);
+    Promise.resolve(step)
+      .finally(() => signal.removeEventListener('abort', abort))
+      .then(resolve, reject);
+  });
 }
 
 /** Writes a text as a header has it: a character for each byte of UTF-8, as `EventSource` of a browser sends its id. */

@@ -406,6 +406,11 @@ describe('a failed call is rejected with', () => {
     const reason = new Error('gone');
     await assert.rejects(client().user.index({}, { signal: AbortSignal.abort(reason) }), reason);
     assert.deepEqual(sent, []);
+    const waiting = new AbortController();
+    const asking = client(json({}), { authorization: () => new Promise<string>(() => {}) });
+    const unsent = asking.user.index({}, { signal: waiting.signal });
+    waiting.abort(reason);
+    await assert.rejects(unsent, reason);
     const abort = new AbortController();
     await assert.rejects(client(() => abort.abort(reason)).user.index({}, { signal: abort.signal }), reason);
     const reading = new AbortController();

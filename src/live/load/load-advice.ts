@@ -1,7 +1,8 @@
-// Adds to an error of Node what to write instead. There is such advice for three mistakes:
+// Adds to an error of Node what to write instead. There is such advice for four mistakes:
 // - an import without its extension
 // - an import of a type as a value
 // - TypeScript that is more than types, such as `enum`, so that Node cannot remove it
+// - a decorator, which Node leaves in the text and V8 does not know
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
@@ -16,10 +17,33 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'export assignment': 'write export default',
 };
 
-/** @param file the file that the mistake is in */
-export function withAdvice(reason: string, file: string): string {
-  const advice = adviceOnImport(reason, file) ?? adviceOnType(reason, file) ?? adviceOnSyntax(reason);
+/**
+ * @param file the file that the mistake is in
+ * @param place the line as `file:line`, and the column from 1
+ */
+export function withAdvice(
+  reason: string,
+  file: string,
+  place: { at?: string; column?: number | undefined } = {},
+): string {
+  const advice =
+    adviceOnImport(reason, file) ??
+    adviceOnType(reason, file) ??
+    adviceOnSyntax(reason) ??
+    (isDecorator(reason, file, place) ? DECORATOR_REMEDY : undefined);
   return advice === undefined ? reason : `${reason}; ${advice}`;
+}
+
+const DECORATOR_REMEDY = 'Node cannot run decorators: call the function instead, such as _before or _around of a group';
+
+function isDecorator(
+  reason: string,
+  file: string,
+  { at, column }: { at?: string; column?: number | undefined },
+): boolean {
+  if (!reason.includes('Invalid or unexpected token') || at === undefined || column === undefined) return false;
+  const line = readSourceOrEmpty(file).split('\n')[Number(at.slice(file.length + 1)) - 1];
+  return line?.[column - 1] === '@';
 }
 
 function adviceOnSyntax(reason: string): string | undefined {

@@ -1,5 +1,5 @@
 // Turns the error of a failed import into a reason of one line and a place: the file, the line and the column. For a
-// syntax error in imported JavaScript, V8 gives no place, so `node --check` is run to find the place.
+// syntax error in an imported module, V8 gives no place, so another process compiles the files to find the place.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,7 +44,7 @@ export async function describeLoadError(
   const failedFile = described.at?.replace(/:\d+$/, '') ?? file;
   const explained = explainPackageType(described.reason, failedFile);
   if (explained !== undefined) return { ...described, ...explained };
-  return { ...described, reason: withAdvice(described.reason, failedFile) };
+  return { ...described, reason: withAdvice(described.reason, failedFile, described) };
 }
 
 async function describeSafely(error: unknown, file: string, imported: readonly string[]): Promise<LoadError> {
@@ -188,7 +188,7 @@ const MAX_CHECKED = 16;
  * was read last probably has the mistake.
  */
 function lastScripts(paths: readonly string[], file: string): string[] {
-  const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
+  const isScript = (path: string) => /\.[cm]?[jt]s$/.test(path) && !path.includes('node_modules') && path !== file;
   return paths.filter(isScript).reverse().slice(0, MAX_CHECKED);
 }
 
@@ -200,9 +200,18 @@ async function locateSyntaxError(files: readonly string[]): Promise<Place> {
   return {};
 }
 
+/** `node --check` does not remove types. Their places stay empty, so each place is the same in the source. */
+const COMPILE_TYPESCRIPT = `
+const source = require('node:fs').readFileSync(process.argv[1], 'utf8');
+const code = require('node:module').stripTypeScriptTypes(source);
+new (require('node:vm').SourceTextModule)(code, { identifier: process.argv[1] });`;
+
 function checkSyntax(file: string): Promise<Place> {
+  const args = /\.[cm]?ts$/.test(file)
+    ? ['--experimental-vm-modules', '-e', COMPILE_TYPESCRIPT, file]
+    : ['--check', file];
   return new Promise((resolve) => {
-    execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
+    execFile(process.execPath, args, { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
       // Only the first match is used, because the lines after it have places inside of Node.
       const match = /^(?:file:\/\/)?((?:\/|[A-Za-z]:\\).*:\d+)$/m.exec(stderr);
       resolve(match === null ? {} : { at: match[1] as string, column: caretColumn(stderr) });

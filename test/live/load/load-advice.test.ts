@@ -11,9 +11,11 @@ import { createFolder } from '../../support/folder.ts';
 const STRIPS = Boolean(process.features.typescript);
 const LIBRARY = {
   'lib/helper.ts': 'export const x = 1;\nexport interface Foo { a: string }',
+  'lib/entity.ts': 'const Entity = (_: unknown, _context: unknown): void => {};\n@Entity\nexport class User {}',
   'lib/plain.mjs': 'export const x = 1;',
   'lib/all/index.mjs': 'export const x = 1;',
 };
+const DECORATOR_CURE = '; Node cannot run decorators: call the function instead, such as _before or _around of a group';
 const END = '\nexport default class { index() { return 1; } }';
 
 describe('the error of a controller ends with the cure for', () => {
@@ -61,6 +63,14 @@ describe('the error of a controller ends with the cure for', () => {
       '; declare the field and set it in the constructor',
       true,
     ],
+    [
+      'a decorator',
+      'A.ts',
+      'const log = (_: unknown): void => {};\nexport class B { @log c() {} }',
+      DECORATOR_CURE,
+      true,
+    ],
+    ['a decorator in an imported file', 'A.ts', "import { User } from './lib/entity.ts';\nUser;", DECORATOR_CURE, true],
     ['a namespace', 'A.ts', 'namespace B { export const c = 1; }', '; write a module of its own, and import it', true],
   ];
   for (const [name, file, source, cure, onlyNode] of rows) {

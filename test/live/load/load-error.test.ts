@@ -29,6 +29,12 @@ describe('a file that does not load', () => {
       'enum',
     ],
     [
+      'a name that is declared twice, behind types',
+      'UserController.ts',
+      ['const a: number = 1;', `${TABS} let b; let b ;`, 'export default class { index() {} }'],
+      'b ;',
+    ],
+    [
       'a syntax error in JavaScript',
       'UserController.mjs',
       ['export default class {', `${WIDE} a() { f(.b); }`, '}'],

@@ -27,7 +27,7 @@ before(async () => {
       import { EventEmitter } from 'node:events';
       import { Readable } from 'node:stream';
       import { runInNewContext } from 'node:vm';
-      import { eventStream, HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
+      import { ErrorReply, eventStream, HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
       const pieces = async function* (...all) { for (const piece of all) { await null; yield piece } };
       const web = (start) => new ReadableStream({ start });
       const forged = (fields) => Object.assign(Object.create({ [${BRAND}]: true }), fields);
@@ -146,6 +146,12 @@ before(async () => {
 
         error() { return new Error('forgotten throw') }
         httpError() { return new HttpError(404, 'X', 'x') }
+        errorReply() { return new ErrorReply(404, { code: 'NONE' }) }
+        replyInReply() { return new Reply(200, new Reply(201, {})) }
+        responseInReply() { return new Reply(200, new Response('a')) }
+        throwsReply() { throw Reply.redirect('/a') }
+        throwsResponse() { throw new Response('no', { status: 401 }) }
+        async throwsErrorReply() { throw new ErrorReply(404, {}) }
         map() { return new Map([['a', 1]]) }
         set() { return new Set([1]) }
         generator() { return (function* () { yield 1 })() }
@@ -370,6 +376,12 @@ describe('a result that is refused', () => {
     forgedStatus: ['UNENCODABLE_RESULT', /a Reply whose status is 99/],
     error: ['UNENCODABLE_RESULT', /class Error: throw it instead/],
     httpError: ['UNENCODABLE_RESULT', /class HttpError: throw it instead/],
+    errorReply: ['UNENCODABLE_RESULT', /class ErrorReply: throw an HttpError, because/],
+    replyInReply: ['UNENCODABLE_RESULT', /class \w*Reply: return it alone/],
+    responseInReply: ['UNENCODABLE_RESULT', /class Response: return it alone/],
+    throwsReply: ['INTERNAL_ERROR', /class \w*Reply was thrown: return a Reply/],
+    throwsResponse: ['INTERNAL_ERROR', /class Response was thrown: return a Reply/],
+    throwsErrorReply: ['INTERNAL_ERROR', /class ErrorReply was thrown: .* throw an HttpError/],
     map: ['UNENCODABLE_RESULT', /class Map: return Object\.fromEntries/],
     set: ['UNENCODABLE_RESULT', /class Set: return \[\.\.\.set\]/],
     generator: ['UNENCODABLE_RESULT', /return an array/],

@@ -10,6 +10,7 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { isErrorStatus, isThenable } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
+import { describeLostObject, isJson, nameKind } from './json.ts';
 
 export interface ErrorBody {
   readonly status: number;
@@ -97,6 +98,10 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   const isText = typeof body === 'string' && !/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
   const text = isText ? (body as string) : JSON.stringify(body);
   if (typeof text !== 'string') throw new TypeError('formatError returned what JSON cannot express');
+  if (typeof body === 'object' && !isJson(body))
+    throw new TypeError(`formatError returned ${nameKind(body)}: return an object, or an ErrorReply with one`);
+  const lostObject = describeLostObject(body, text);
+  if (lostObject !== undefined) throw new TypeError(`the body of formatError has ${lostObject}`);
   // A header of the refusal itself, such as `Allow`, is not replaced. Cookies of both are sent.
   const takenNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase())).add('content-type');
   takenNames.delete('set-cookie');

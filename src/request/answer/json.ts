@@ -5,6 +5,7 @@
 import { Readable } from 'node:stream';
 import { isEventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
+import { isErrorReply } from '../../api/controller/service.ts';
 import { refusal } from '../../base/errors.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
 import { unixTime } from '../../base/time.ts';
@@ -171,7 +172,7 @@ export function isJson(value: object): boolean {
   // Plain objects of another realm (a vm context) have another Object.prototype.
   if (Object.getPrototypeOf(Object.getPrototypeOf(value)) === null) return true;
   if (isReply(value) || isEventStream(value) || isFileBody(value) || isStream(value)) return false;
-  if (value instanceof Error) return false;
+  if (value instanceof Error || isErrorReply(value)) return false;
   // A Buffer has toJSON(), too, but its bytes are sent.
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
@@ -200,6 +201,8 @@ function isOtherReadable(value: object): boolean {
 
 export function adviseInstead(value: object): string {
   if (value instanceof Error) return 'throw it instead of returning it';
+  if (isErrorReply(value)) return 'throw an HttpError, because an ErrorReply is for formatError alone';
+  if (isReply(value) || isWebObject(value, 'Response')) return 'return it alone, and not as a body';
   if (typeof (value as { then?: unknown }).then === 'function') return 'await it';
   if (value instanceof Map) return 'return Object.fromEntries(map), or [...map]';
   if (value instanceof Set) return 'return [...set]';

@@ -1,8 +1,10 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange is answered when the whole
 // answer has been passed to Node. replies.ts prepares results that are not plain objects.
-import { Reply } from '../../api/controller/reply.ts';
+import { isReply, Reply } from '../../api/controller/reply.ts';
+import { isErrorReply } from '../../api/controller/service.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
+import { attempt } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
 import type { WatchStream } from '../../callers/access/open-streams.ts';
@@ -13,7 +15,7 @@ import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { type Compress, createCompression } from './compression.ts';
 import { endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
-import { encodeResult, isJson } from './json.ts';
+import { encodeResult, isJson, isWebObject, nameKind } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
 import { createReport, type Report, type RequestObserver } from './report.ts';
@@ -159,8 +161,7 @@ export class Responder {
     try {
       this.#refuse(
         exchange,
-        // Without a cause, the log would say nothing of a promise that is rejected with nothing.
-        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown ?? String(thrown) }),
+        isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: causeOf(thrown) }),
         thrown,
       );
     } catch (secondError) {
@@ -306,4 +307,14 @@ export class Responder {
   #hasLongRest(exchange: Exchange): boolean {
     return hasLongRest(exchange, this.#options.bodyLimit);
   }
+}
+
+/** Without a cause, the log would say nothing of a promise that is rejected with nothing. */
+function causeOf(thrown: unknown): unknown {
+  const isAnswer = () => isReply(thrown) || isErrorReply(thrown) || isWebObject(Object(thrown), 'Response');
+  // Other frameworks send an answer that is thrown.
+  if (attempt(isAnswer, false))
+    return new TypeError(`${nameKind(thrown)} was thrown: return a Reply or a Response, or throw an HttpError`);
+  // Without a cause, the log would say nothing of a promise that is rejected with nothing.
+  return thrown ?? String(thrown);
 }

@@ -20,6 +20,9 @@ export default defineService({
     if (code === 'CHANGED') { (cause as { status: number }).status = 200; return undefined as never; }
     if (code === 'PROMISE') return Promise.resolve({}) as never;
     if (code === 'BIGINT') return { n: 1n };
+    if (code === 'MAP') return new Map([['a', 1]]);
+    if (code === 'ERROR') return new ErrorReply(422, { cause: new Error('lost') });
+    if (code === 'RESPONSE') return new Response('a') as never;
     if (code === 'SYMBOL') return Symbol('no JSON') as never;
     if (code === 'STATUS') return { ...new ErrorReply(400, {}), status: 200, [Symbol.for('gatefold.ErrorReply')]: true } as never;
     if (code === 'LISTS') return new ErrorReply(422, 'plain', { 'Content-Type': ['text/plain'], 'Set-Cookie': ['a=1', 'b=2'], 'X-Own': ['1'] });
@@ -65,7 +68,19 @@ describe('answers under a service file', () => {
     return { status: response.status, headers: response.headers, text };
   };
 
-  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'SYMBOL', 'STATUS', 'CHANGED', 'TYPES'])
+  for (const code of [
+    'THROW',
+    'NOTHING',
+    'PROMISE',
+    'BIGINT',
+    'SYMBOL',
+    'MAP',
+    'ERROR',
+    'RESPONSE',
+    'STATUS',
+    'CHANGED',
+    'TYPES',
+  ])
     it(`sends the envelope and logs an error when formatError fails: ${code}`, async () => {
       service.lines.length = 0;
       const { status, headers, text } = await ask(`/api/x/fails/${code}`);

@@ -51,13 +51,19 @@ function messageText(message: unknown): string {
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
     // JSON has no functions. A function with the name `toJSON` would replace the whole line of the service.
-    const entries = Object.entries(isError(fields) ? { error: fields } : (fields ?? {})).filter(
+    const entries = Object.entries(namedFields(fields ?? {})).filter(
       ([name, value]) => !RESERVED_FIELDS.has(name) && typeof value !== 'function',
     );
     return JSON.parse(JSON.stringify(Object.fromEntries(entries), stackInsteadOfError));
   } catch (error) {
     return { fields_dropped: describeError(error).error.split('\n')[0] };
   }
+}
+
+/** JavaScript may pass an error or a text in the place of the fields, as to `console.error`. */
+function namedFields(fields: unknown): object {
+  if (isError(fields)) return { error: fields };
+  return typeof fields === 'object' ? (fields as object) : { value: fields };
 }
 
 /** Replaces an error at any depth by its stack, because JSON would make `{}` of the error. */

@@ -36,6 +36,7 @@ before(async () => {
           log.info('odd', new TypeError('as fields'));
           log.info('odd', { deep: { list: [Object.assign(new TypeError('in a list'), { toJSON: () => 'secret' })] } });
           log.info(new TypeError('as message'));
+          log.info('odd', 'a text');
           return {};
         }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
@@ -147,7 +148,7 @@ test('params.log never fails the request, whatever its arguments are', async () 
   const lines = service.lines.filter((line) => line.request_id === 'odd' && line.event === 'operation-info');
   assert.deepEqual(
     lines.map(({ message }) => message),
-    ['odd', '{"form":"1"}', 'a message that has no text', ...Array(6).fill('odd'), lines[9]?.message],
+    ['odd', '{"form":"1"}', 'a message that has no text', ...Array(6).fill('odd'), lines[9]?.message, 'odd'],
   );
   assert.equal(lines[3]?.fields_dropped, 'b');
   assert.match(String(lines[4]?.error), /^TypeError: not paid\n {4}at /);
@@ -157,6 +158,7 @@ test('params.log never fails the request, whatever its arguments are', async () 
   assert.match(String(lines[7]?.error), /^TypeError: as fields\n {4}at /);
   assert.match(JSON.stringify(lines[8]?.deep), /^\{"list":\["TypeError: in a list\\n {4}at /);
   assert.match(String(lines[9]?.message), /^TypeError: as message\n {4}at /);
+  assert.equal(lines[10]?.value, 'a text');
 });
 
 describe('params.waitUntil', () => {

@@ -315,6 +315,5 @@ function causeOf(thrown: unknown): unknown {
   // Other frameworks send an answer that is thrown.
   if (attempt(isAnswer, false))
     return new TypeError(`${nameKind(thrown)} was thrown: return a Reply or a Response, or throw an HttpError`);
-  // Without a cause, the log would say nothing of a promise that is rejected with nothing.
   return thrown ?? String(thrown);
 }

@@ -28,6 +28,7 @@ before(async () => {
           'POST hold': { body: 'stream', bodyLimit: 50_000_000 },
           'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
           'POST echo': { body: 'stream' },
+          'POST after': { body: 'stream', bodyLimit: 50_000_000 },
         };
         async created(data, { bytes }) { return data instanceof Blob ? { type: data.type, text: await data.text(), bytes: bytes.length } : { data } }
         red(data) { return { length: data.length } }
@@ -41,6 +42,7 @@ before(async () => {
         async 'POST hold'(data) { await data.getReader().read(); await new Promise((done) => process.once('test:let-go', done)); return {} }
         'POST ignore'() { return { ignored: true } }
         'POST echo'(data) { return data }
+        'POST after'(data) { digest(data).then((read) => process.emit('test:read', read), (error) => process.emit('test:read', error.message)); return {} }
       }`,
   };
   service = await startService({ controllers, settings: { BODY_LIMIT: '2000' }, expectedErrors: ['request-failed'] });
@@ -339,6 +341,12 @@ describe('a streamed body', () => {
       socket.write('GET /api/part HTTP/1.1\r\nHost: a\r\n\r\n');
       await answered('"next":true');
     });
+
+  test('fails, and never ends, where it is read after the answer', async () => {
+    const read = once(process, 'test:read');
+    await (await send('POST', '/after', Buffer.alloc(2_000_000))).json();
+    assert.deepEqual(await read, ['the request has already been answered']);
+  });
 
   test('that is long and not read ends the connection after the answer', async () => {
     const socket = connect(service.port, '127.0.0.1');

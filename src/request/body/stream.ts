@@ -54,7 +54,9 @@ export function streamBody(
         source.on('data', (chunk: Buffer) => {
           uploads.endWait(exchange);
           // Bytes that come after the answer or the end of the stream are dropped.
-          if (isOver || exchange.answer.isComplete) return;
+          if (isOver) return;
+          // Without the error, a stream that lacks bytes would look complete to work that outlasts the answer.
+          if (exchange.answer.isComplete) return finish(() => controller.error(answered()));
           size += chunk.length;
           if (size > limit) {
             refuse?.(tooLarge(limit));
@@ -67,7 +69,7 @@ export function streamBody(
         inflate?.on('error', () => fail(malformedEncoding()));
         // Unread bytes would block the next request of the connection. So after the answer, they are read and dropped.
         response.once('close', () => {
-          fail(new Error('the request has already been answered'));
+          fail(answered());
           if (inflate !== undefined) request.unpipe(inflate);
           request.resume();
         });
@@ -91,3 +93,5 @@ export function streamBody(
   );
   return exchange.body.stream;
 }
+
+const answered = () => new Error('the request has already been answered');

@@ -238,7 +238,9 @@ export class TaskRunner {
     Object.assign(state, { run: undefined, lastDuration: (endedAt - run.startedAt) / 1000 });
     if (isDone) state.lastSuccessAt = endedAt;
     if (isDone || endedAt - run.startedAt > STEADY_MS) state.failuresInARow = 0;
-    if (!isDone && end?.aborted !== true) state.pausedUntil = now() + pauseAfter(++state.failuresInARow);
+    // A run with times that fails by itself waits for its next time alone.
+    const isPaused = end === undefined || (plan === undefined && !end.aborted);
+    if (isPaused) state.pausedUntil = now() + pauseAfter(++state.failuresInARow);
     const facts = { task: name, worker: run.worker.pid, ...dueIn(run.dueAt) };
     const retry_in_ms = Math.max(0, Math.round(state.pausedUntil - now()));
     if (end === undefined) log.warn('task-interrupted', { ...facts, retry_in_ms });

@@ -164,13 +164,14 @@ test('a run that throws because of its signal, or whose worker is killed, is mad
   assert.equal([...first.runner.tasks.values()][0]?.failures, 0);
 });
 
-test('a run that fails is not made again before its next time', async (t) => {
+test('a run that fails is not made again before its next time, and comes at each time', async (t) => {
   const { clocks, runs, first } = createMachines(t, 1);
   first.runner.serve([every('report', 10)]);
-  await pass(35, clocks, [first], () => endAll([first], { failure: { error: 'boom' } }));
-  assert.deepEqual(dueTimes(runs), [10, 20, 30]);
-  assert.equal([...first.runner.tasks.values()][0]?.failures, 3);
-  assert.equal(first.lines.filter(({ event }) => event === 'task-failed').length, 3);
+  await pass(85, clocks, [first], () => endAll([first], { failure: { error: 'boom' } }));
+  assert.deepEqual(dueTimes(runs), [10, 20, 30, 40, 50, 60, 70, 80]);
+  const [state] = first.runner.tasks.values();
+  assert.deepEqual([state?.failures, state?.skipped], [8, 0]);
+  assert.equal(first.lines.filter(({ event }) => event === 'task-failed').length, 8);
 });
 
 test('a task without times starts again after a pause that grows', async (t) => {

@@ -52,6 +52,7 @@ const controllers = {
       badRetry(data) { return eventStream(of(1), { retry: Number(data.retry) }) }
       badItemRetry(data) { return eventStream(of({ data: 1, retry: Number(data.retry) })) }
       badLaterRetry() { return eventStream(of(1, { data: 2, retry: -5 })) }
+      large() { return eventStream((async function* () { setImmediate(() => bus.emit('given')); yield 'x'.repeat(40_000_000) })()) }
       maxRetry() { return eventStream(of({ data: 1, retry: 2147483647 }), { retry: 0 }) }
     }`,
 };
@@ -224,6 +225,25 @@ test('a draining worker ends its event streams between two events, and new event
   for (const operation of ['waiting', 'held'])
     assert.equal(await (await fetch(`${other.url}/api/feed/${operation}`)).text(), 'retry: 500\n\n');
   assertEnvelope(await asRaw(await fetch(`${other.url}/api/feed/badHeader`)), 500, 'UNENCODABLE_RESULT');
+  await other.close();
+});
+
+test('a draining worker cuts an event stream whose client does not read', async (t) => {
+  const other = await startService({ controllers });
+  const given = once(bus, 'given');
+  const socket = connect(other.port, '127.0.0.1').pause();
+  socket.on('error', () => {}).write(get('large'));
+  await given;
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  other.app.setDraining();
+  const openConnections = () =>
+    new Promise<number>((resolve) => other.app.server.getConnections((_error, count) => resolve(count)));
+  t.mock.timers.tick(1499);
+  assert.equal(await openConnections(), 1);
+  t.mock.timers.tick(1);
+  while ((await openConnections()) > 0) await new Promise(setImmediate);
+  t.mock.timers.reset();
+  socket.destroy();
   await other.close();
 });
 

@@ -14,6 +14,8 @@ export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 
 const HEARTBEAT = 15_000;
 /** Milliseconds after which a client reconnects: few, so that the client soon reaches the new code after a reload. */
 const RETRY = 500;
+/** Milliseconds in which a client must have read the end of a stream that `end` has ended. */
+const END_LIMIT = 1500;
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
 export interface LiveEvents extends LiveStream {
@@ -43,7 +45,7 @@ export function sendEvents(
   // After an error comes 'close', at which the exchange cancels the stream.
   response.on('error', () => {});
   void run();
-  return { end: finish, cancel, fail };
+  return { end, cancel, fail };
 
   async function run(): Promise<void> {
     try {
@@ -105,6 +107,14 @@ export function sendEvents(
   function endOfSource(): void {
     write(': end\n\n');
     finish();
+  }
+
+  function end(): void {
+    finish();
+    // A client that does not read would hold up the drain. It reconnects in both cases.
+    setTimeout(() => {
+      if (!response.writableFinished) response.destroy();
+    }, END_LIMIT).unref();
   }
 
   function finish(): void {

@@ -1,6 +1,6 @@
 // Finds the operations of a controller: the methods of the exported class or object that answer requests. The list is
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
-import { isProxy } from 'node:util/types';
+import { isPromise, isProxy } from 'node:util/types';
 import type { OperationSettings } from '../api/controller/operations.ts';
 import type { ControllerParams } from '../api/controller.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
@@ -82,6 +82,8 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     throw new LoadRefusal('INVALID_EXPORT', message);
   }
   const { exported, exportName, moduleExports } = groupExport;
+  if (isPromise(exported))
+    throw new LoadRefusal('INVALID_EXPORT', `${exportName} is a promise: write await before its value`);
   const controller: object = isClass(exported) ? new exported() : exported;
   if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
     throw new LoadRefusal(

@@ -244,6 +244,13 @@ describe('a file that does not load', () => {
     ['exports a function', 'XController.mjs', 'export default function index() {}', /it exports no group/, undefined],
     ['exports null', 'XController.mjs', 'export default null', /it exports no group/, undefined],
     ['exports an array', 'XController.mjs', 'export default []', /it exports no group/, undefined],
+    [
+      'exports a promise',
+      'XController.mjs',
+      'export default (async () => ({ index() {} }))()',
+      /write await/,
+      undefined,
+    ],
     ['exports another name', 'XController.mjs', 'export class YController {}', /as XController/, undefined],
     [
       'has a guard that is a text',

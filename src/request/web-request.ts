@@ -22,10 +22,12 @@ export function createWebRequest(exchange: Exchange, parts: ParamsParts, bytes: 
     if (!OF_THE_CONNECTION.has(name) && name !== caller.keyHeader) headers.set(name, String(value));
   // A request with one of these methods has no body in the Fetch standard.
   const body = verb === 'GET' || verb === 'HEAD' ? undefined : (exchange.body.stream ?? bytes);
-  if (body !== undefined && body === bytes) {
+  // Only the body of a mount is not inflated.
+  if (body !== undefined && exchange.choice.operation.mount === undefined && headers.has('content-encoding')) {
     headers.delete('content-encoding');
-    headers.set('content-length', String(bytes?.length));
+    headers.delete('content-length');
   }
+  if (body !== undefined && body === bytes) headers.set('content-length', String(bytes?.length));
   const url = originOf(exchange, parts) + targetOf(exchange);
   // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
   const init = { method: verb, headers, body: body ?? null, signal: exchange.signal, duplex: 'half' };

@@ -1,6 +1,7 @@
 // Mounts of web handlers: what the handler gets, what its answer becomes, the steps before it, and the fallback.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { createLog } from '../../src/base/log.ts';
 import { type CallerRow, checkCall } from '../../src/callers/access/credential-rights.ts';
 import { createGroups } from '../../src/live/load/registry.ts';
@@ -301,10 +302,12 @@ test('params.toRequest gives any operation the same request', async (t) => {
   const running = await startService({
     controllers: {
       'RequestController.mjs': `export default {
+          operations: { PUT: { body: 'stream' } },
           async POST(data, params) {
             const request = params.toRequest();
             return { data, url: request.url, text: await request.text(), headers: Object.fromEntries(request.headers) };
           },
+          PUT(_, params) { return this.POST(undefined, params) },
         }`,
     },
   });
@@ -317,6 +320,17 @@ test('params.toRequest gives any operation the same request', async (t) => {
   const { url, text, data, headers } = json as unknown as Record<string, unknown>;
   assert.deepEqual([url, text, data], ['http://a.test/api/request?a=1', '{"a":1}', { a: 1 }]);
   assert.equal((headers as Record<string, string>)['content-type'], 'application/json');
+  // The body is inflated, so no header says that it is not.
+  for (const [method, length] of [
+    ['POST', '7'],
+    ['PUT', undefined],
+  ] as const) {
+    const init = { method, body: gzipSync('{"a":1}'), headers: { 'content-encoding': 'gzip' } };
+    const answer = await fetch(`${running.url}/api/request`, init);
+    const inflated = (await answer.json()) as { text: string; headers: Record<string, string> };
+    const { 'content-encoding': encoding, 'content-length': sent } = inflated.headers;
+    assert.deepEqual([inflated.text, encoding, sent], ['{"a":1}', undefined, length]);
+  }
 });
 
 const PROXIED = { TRUSTED_PROXIES: '127.0.0.1' };

@@ -1,13 +1,13 @@
 // Finds the files that an import reads, in versions of Node before 22.15. They have no hooks (module-loader.ts), so
 // imports are found in the source texts, and files that `require` has loaded are found in its cache. An import that an
 // operation makes when it is called is not found.
-import { statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
-import { checkSource } from '../../base/source-file.ts';
+import { checkSource, readSourceOrEmpty } from '../../base/source-file.ts';
 import type { ImportRecorder } from './module-loader.ts';
 import { provideOwnPackage } from './own-package.ts';
 import type { Resolutions } from './resolutions.ts';
@@ -47,6 +47,16 @@ export function recordBySource(
       }
     },
   };
+}
+
+/** Returns a file and all files that its source imports, directly or not, by their real paths. */
+export function filesReachedFrom(file: string): ReadonlySet<string> {
+  const reached = new Set([file]);
+  // The loop also takes the files that it adds.
+  for (const path of reached)
+    for (const imported of importsOf(path, readSourceOrEmpty(path)))
+      reached.add(attempt(() => realpathSync(imported), imported));
+  return reached;
 }
 
 /** The part of a regular expression that matches white space and comments. */

@@ -9,6 +9,7 @@ import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { ContractError } from '../../contract/contract-error.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import { isOwnFile } from '../../own-files.ts';
+import { filesReachedFrom } from './import-scan.ts';
 import { withAdvice } from './load-advice.ts';
 import { explainPackageType } from './package-type.ts';
 
@@ -184,12 +185,16 @@ function placeOfImport(missing: string, file: string): Place {
 const MAX_CHECKED = 16;
 
 /**
- * Returns the author's scripts among the imported files, last read first. An import ends at a mistake, so the file that
- * was read last probably has the mistake.
+ * Returns the author's scripts among the imported files: those that `file` imports come first, because another
+ * controller can be broken, too. The last read comes first: an import ends at a mistake, so the file that was
+ * read last probably has the mistake.
  */
 function lastScripts(paths: readonly string[], file: string): string[] {
+  const reached = filesReachedFrom(file);
   const isScript = (path: string) => /\.[cm]?[jt]s$/.test(path) && !path.includes('node_modules') && path !== file;
-  return paths.filter(isScript).reverse().slice(0, MAX_CHECKED);
+  const scripts = paths.filter(isScript).reverse();
+  const others = scripts.filter((path) => !reached.has(path));
+  return [...scripts.filter((path) => reached.has(path)), ...others].slice(0, MAX_CHECKED);
 }
 
 async function locateSyntaxError(files: readonly string[]): Promise<Place> {

@@ -104,6 +104,23 @@ describe('a file that does not load', () => {
     assert.equal({ at: undefined, ...user }.at, join(dir, 'lib/broken.js:2'));
   });
 
+  it('reports the place in a file that the controller imports, and not in another broken controller', async (test) => {
+    const broken = { 'lib/broken.mjs': 'export const value = ;\n' };
+    const imports = "import './lib/broken.mjs';\nexport default class {}\n";
+    const dir = createFolder(test, {
+      ...broken,
+      'AController.mjs': imports,
+      'BController.mjs': 'class {',
+      'CController.mjs': imports,
+    });
+    const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+    const loads = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.deepEqual(
+      loads.map((load) => ({ at: undefined, ...load }).at),
+      [join(dir, 'lib/broken.mjs:1'), join(dir, 'BController.mjs:1'), join(dir, 'lib/broken.mjs:1')],
+    );
+  });
+
   it('reports the place where an imported file throws a SyntaxError at run time', async (test) => {
     const dir = createFolder(test, {
       'UserController.mjs': "import './lib/config.mjs';\nexport default class {}\n",

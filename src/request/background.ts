@@ -17,6 +17,9 @@ export function createBackgroundWork(log: Log, leaveContext: (work: () => void) 
   const pendingWork = new Set<OperationFacts>();
   return {
     add(exchange, work) {
+      // Such work would never run, and nothing would say so.
+      if (typeof work === 'function' && !('then' in work))
+        throw new TypeError('waitUntil needs a promise, and got a function: call it, waitUntil(work())');
       const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
       leaveContext(() => followBackground(exchange, work));
       pendingWork.add(facts);

@@ -41,6 +41,7 @@ before(async () => {
         }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
         laterBad(data, { waitUntil }) { waitUntil(Promise.reject(new Error('mail server away'))); waitUntil(undefined); return {} }
+        laterNever(data, { waitUntil }) { waitUntil(async () => {}); return {} }
       }`,
     'AccessController.mjs': `export default class {
         static operations = { index: { access: 'application' }, created: { access: { scope: 'orders:write' } }, open: { access: 'anyone' } };
@@ -199,6 +200,12 @@ describe('params.waitUntil', () => {
     const line = service.lines.find(({ event }) => event === 'background-work-failed');
     assert.deepEqual([line?.request_id, line?.error, line?.operation], ['bad-work', 'mail server away', 'laterBad']);
     assert.equal(service.app.pendingWork(), 0);
+  });
+
+  test('refuses a function, which nothing would call', async () => {
+    assert.equal((await call('params/laterNever', { headers: { 'x-request-id': 'no-work' } })).status, 500);
+    const line = service.lines.find(({ request_id, event }) => request_id === 'no-work' && event === 'request-failed');
+    assert.match(String(line?.error), /call it/);
   });
 });
 

@@ -145,10 +145,10 @@ export function createApp(parts: AppParts): App {
       checkHead(exchange.request, exchange.head); // 400, 501, 505
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
-      if (isFull()) throw overloaded(); //           503
       const match = findMatch(exchange); //          404
       const isAsked = match.route !== FILE && isPreflight(exchange);
       if (isAsked && !groups.ownsCors()) return respond.preflight(exchange);
+      if (isFull()) throw overloaded(); //           503
       exchange.groupInUrl = match.groupInUrl;
       exchange.slugs = match.slugs;
       exchange.steps = stepsByTarget[isAsked ? 'gateway.preflight' : match.route.target];

@@ -287,6 +287,9 @@ describe('overload', () => {
     assert.equal(third.status, 503);
     assert.equal(third.headers.get('retry-after'), '1');
     assert.equal(((await third.json()) as { error_code: string }).error_code, 'OVERLOADED');
+    // Otherwise, a page would see an error of CORS, and never the 503.
+    const preflight = await fetch(`${busy.url}/api/held`, { method: 'OPTIONS' });
+    assert.deepEqual([preflight.status, preflight.headers.get('access-control-allow-origin')], [200, '*']);
     const raw = connect(busy.port, '127.0.0.1');
     raw.destroy();
     const controller = (await import(`file://${busy.dir}/HeldController.mjs`)) as { default: { deleted(): void } };

@@ -210,6 +210,18 @@ describe('params.waitUntil', () => {
 });
 
 describe('params.address', () => {
+  test('is known after the client has left', async (t) => {
+    const controllers = {
+      'KeepController.mjs': 'export default { index(_, params) { globalThis.kept = params; return {} } }',
+    };
+    const running = await startService({ controllers });
+    t.after(() => running.close());
+    await running.raw('GET /api/keep HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    const { kept } = globalThis as unknown as { kept: { address: string; request: IncomingMessage } };
+    while (!kept.request.socket.destroyed) await new Promise(setImmediate);
+    assert.equal(kept.address, '127.0.0.1');
+  });
+
   const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7', '2001:dba::7']);
   const rows: [name: string, peer: string | undefined, forwarded: string | undefined, address: string][] = [
     ['no proxy', '203.0.113.5', undefined, '203.0.113.5'],

@@ -60,6 +60,8 @@ export function createConnections({
   let refuseLate: (socket: TrackedSocket) => void = () => {};
 
   function add(socket: TrackedSocket): void {
+    // Node keeps the address from the first read on. Without this one, work that outlasts its client would find none.
+    void socket.remoteAddress;
     if (sockets.length - freeSlots.length >= maxConnections || descriptorOf(socket) > maxDescriptor) {
       const oldest = findOldest();
       if (oldest === undefined || connectionOf(oldest).lastExchange === undefined) refusedCount++;

@@ -10,7 +10,7 @@ export function quote(text: string): string {
 }
 
 /** Matches each escape, so that the text `\\\\ud800`, an escaped backslash, is not taken for one of a surrogate. */
-const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|[^])/g;
+const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|[\s\S])/g;
 
 /**
  * Replaces each lone surrogate (a half of a character) by U+FFFD. `JSON.stringify` escapes only lone ones. Some readers
@@ -18,7 +18,7 @@ const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|[^])/g;
  */
 export function withoutLoneSurrogates(json: string): string {
   if (!json.includes('\\ud')) return json;
-  return json.replace(ESCAPE, (escape) => (escape.length > 2 ? '\\ufffd' : escape));
+  return json.replace(ESCAPE, (found) => (found.length > 2 ? '\\ufffd' : found));
 }
 
 const quotedNames = new Map<string, string>();

@@ -255,12 +255,13 @@ test('another Gatefold is started by DIR/restart, or by the operator', async (t)
 test('packages are installed, or copied from the release before, and predeploy has the settings of the service', async (t) => {
   const machine = createMachine(t);
   const { dir } = machine;
-  const npm = '#!/bin/sh\necho "$GREETING $*" >>"$LOG"\n[ "$1" = ci ] && mkdir -p node_modules/x\n[ "$2" != fail ]\n';
+  const npm =
+    '#!/bin/sh\necho "$GREETING $*" >>"$LOG"\n[ "$1" = ci ] && mkdir -p node_modules/x w/node_modules/y\n[ "$2" != fail ]\n';
   const bin = createFolder(t, { npm });
   chmodSync(join(bin, 'npm'), 0o755);
   const log = join(bin, 'log');
   writeFileSync(join(dir, 'env'), `GREETING=hi\nLOG='${log}'\nPATH="${bin}:$PATH"\n`);
-  const files = { ...FILES, 'package-lock.json': '{"packages":{}}' };
+  const files = { ...FILES, 'package-lock.json': '{"packages":{"node_modules/x":{},"w":{},"w/node_modules/y":{}}}' };
   const asked = () => readFileSync(log, 'utf8').trimEnd().split('\n');
   assert.deepEqual((await machine.run({}, files)).steps, ['npm ci', `swap to ${R1}`]);
   assert.deepEqual(asked(), ['hi ci --omit=dev --no-audit --no-fund']);
@@ -268,7 +269,7 @@ test('packages are installed, or copied from the release before, and predeploy h
   const scripts = { ...files, 'package.json': '{"name":"shop","scripts":{"predeploy":"x"}}' };
   assert.deepEqual((await machine.run({ releaseName: R2 }, scripts)).steps, ['npm run predeploy', `swap to ${R2}`]);
   assert.deepEqual(asked().slice(1), ['hi run predeploy']);
-  assert.ok(existsSync(join(dir, 'current/node_modules/x')));
+  for (const path of ['node_modules/x', 'w/node_modules/y']) assert.ok(existsSync(join(dir, 'current', path)), path);
   const other = { ...files, 'package-lock.json': '{"packages":{"":{}}}' };
   assert.deepEqual((await machine.run({ releaseName: R3 }, other)).steps, ['npm ci', `swap to ${R3}`]);
   writeFileSync(join(bin, 'npm'), '#!/bin/sh\necho no table; exit 7\n');
@@ -412,7 +413,7 @@ describe('a deployment changes nothing', () => {
     ],
     [
       'after a file was lost',
-      () => 'The stream was cut: 2 of 3 files, 18 of 18 bytes have arrived',
+      () => '2 of 3 files, 18 of 18 bytes have arrived: the stream was cut, or a file has changed meanwhile',
       () => {},
       { fileCount: 3 },
     ],

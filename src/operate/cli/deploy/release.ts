@@ -142,7 +142,9 @@ export function setModesAndCount(
     chmodSync(path, !isClosed ? mode : group === undefined ? mode & 0o700 : mode & 0o750);
   }
   if (count !== fileCount || size !== bytes)
-    throw new Error(`The stream was cut: ${count} of ${fileCount} files, ${size} of ${bytes} bytes have arrived`);
+    throw new Error(
+      `${count} of ${fileCount} files, ${size} of ${bytes} bytes have arrived: the stream was cut, or a file has changed meanwhile`,
+    );
 }
 
 /** @throws Error when this user is neither root nor a member of the group */
@@ -184,14 +186,15 @@ async function installPackages(
     npmLockOf(previousPath) === npmLock &&
     readNote(dir, before as string)?.packages === packagesKey &&
     existsSync(join(previousPath, 'node_modules'));
-  if (npmLock !== undefined && canCopy)
-    cpSync(join(previousPath, 'node_modules'), join(draft, 'node_modules'), {
-      recursive: true,
-      verbatimSymlinks: true,
-      // On some file systems, a copy then uses no disk space of its own until a file is changed.
-      mode: constants.COPYFILE_FICLONE,
-    });
-  else if (npmLock !== undefined) {
+  if (npmLock !== undefined && canCopy) {
+    for (const folder of packageFolders(npmLock).filter((path) => existsSync(join(previousPath, path))))
+      cpSync(join(previousPath, folder), join(draft, folder), {
+        recursive: true,
+        verbatimSymlinks: true,
+        // On some file systems, a copy then uses no disk space of its own until a file is changed.
+        mode: constants.COPYFILE_FICLONE,
+      });
+  } else if (npmLock !== undefined) {
     await report('npm ci');
     runNpm(['ci', keepsDev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], draft, env);
   }
@@ -200,6 +203,14 @@ async function installPackages(
       `Node ${process.versions.node} cannot load TypeScript: install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)`,
     );
   return packagesKey;
+}
+
+/** Returns the folders of packages: `node_modules`, and those of workspaces, such as `packages/shop/node_modules`. */
+function packageFolders(npmLock: string): string[] {
+  const places = Object.keys(Object(JSON.parse(npmLock).packages));
+  return [
+    ...new Set(['node_modules', ...places.flatMap((place) => /^.*?\/node_modules(?=\/)/.exec(place)?.[0] ?? [])]),
+  ];
 }
 
 /** A line of the stack of an error, or of the source that threw it. */

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { releaseName } from '../../../src/operate/cli/deploy/folders.ts';
@@ -119,7 +119,15 @@ describe('planProject', () => {
     symlinkSync('a.js', join(root, 'lib/link.js'));
     symlinkSync('nowhere', join(root, 'lib/.#a.js'));
     execFileSync('mkfifo', [join(root, 'pipe')]);
-    const planned = plan(root, { dataDir: join(root, 'tables'), tlsKey: join(root, 'secret.txt') });
+    symlinkSync('secret.txt', join(root, 'linked.txt'));
+    const link = join(makeProject(t, {}), 'link');
+    symlinkSync(root, link);
+    const planned = plan(root, { dataDir: join(root, 'tables'), tlsKey: join(root, 'linked.txt') });
+    assert.deepEqual(
+      plan(root, { dataDir: join(link, 'tables'), tlsCert: join(root, 'linked.txt') }).files,
+      planned.files,
+      'a setting names a secret through a link',
+    );
     const files = [
       '-rf',
       '.npmrc',

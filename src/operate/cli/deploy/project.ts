@@ -1,6 +1,6 @@
 // Plans which files of the project a deployment sends, and refuses a project that would not work on another machine.
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
-import { basename, isAbsolute, join, relative, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import type { Settings } from '../../../base/settings.ts';
 import { readSource, readSourceOrEmpty } from '../../../base/source-file.ts';
@@ -65,10 +65,12 @@ export function planProject(
   const controllers = relative(root, controllersDir);
   if (isOutside(controllers) || controllers === '')
     throw new CommandError(`Cannot deploy ${controllersDir}: the controllers folder is not inside of ${root}`);
-  const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
+  const secretPaths = new Set(SECRET_FOLDERS);
+  for (const path of [dataDir, tlsCert, tlsKey])
+    if (path !== undefined) secretPaths.add(relative(root, path)).add(relative(realpathSync(root), realPathOf(path)));
   const plan: Plan = { files: [], leftOut: [], closedFolders: [], bytes: 0 };
   const ignores = readIgnoreFile(root);
-  collect(root, '', (path, isFolder) => secretPaths.has(join(root, path)) || ignores(path, isFolder), plan);
+  collect(root, '', (path, isFolder) => secretPaths.has(normalize(path)) || ignores(path, isFolder), plan);
   checkPackages(root, manifest);
   return {
     root,
@@ -78,6 +80,15 @@ export function planProject(
     hasPage: typeof Object(manifest.scripts)[BUILD_SCRIPT] === 'string',
     ...plan,
   };
+}
+
+/** Returns the path without links, because a setting can name a secret through a link. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 type Plan = { files: string[]; leftOut: string[]; closedFolders: string[]; bytes: number };

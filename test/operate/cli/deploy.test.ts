@@ -260,10 +260,10 @@ describe('planProject', () => {
     plan(makeProject(t, locked('../gatefold', 'gatefold', true)));
   });
 
-  for (const target of ['../..', '/etc/hosts'])
+  for (const target of ['../..', '/etc/hosts', '../../NAME/package.json'])
     test(`refuses a link out of the project, to ${target}`, (t) => {
       const root = makeProject(t, PROJECT);
-      symlinkSync(target, join(root, 'lib/link'));
+      symlinkSync(target.replace('NAME', basename(root)), join(root, 'lib/link'));
       assert.throws(() => plan(root), /A link must be relative and lead into the project/);
     });
 });

@@ -141,7 +141,10 @@ function isUsableLink(root: string, path: string): boolean {
     return false;
   }
   const target = readlinkSync(path);
-  if (isAbsolute(target) || isOutside(relative(realpathSync(root), realPath)))
+  const realRoot = realpathSync(root);
+  // `../shop/lib` leaves the project and comes back. On the machine, the folder of the project has another name.
+  const steps = join(relative(realRoot, realpathSync(dirname(path))), target);
+  if (isAbsolute(target) || isOutside(steps) || isOutside(relative(realRoot, realPath)))
     throw new CommandError(
       `Cannot deploy ${path}: it is a link to ${target}. A link must be relative and lead into the project`,
     );

@@ -169,6 +169,7 @@ describe('planProject', () => {
     assert.deepEqual(ignored('lib/**/*.snap', 'a/**/d.tmp'), ['lib/test/deep/x/a.snap', 'a/b/c/d.tmp']);
     assert.deepEqual(ignored('a.b  '), ['a.b']);
     assert.deepEqual(ignored('**/AGENTS.md'), ['lib/AGENTS.md', 'AGENTS.md']);
+    assert.deepEqual(ignored('/**.out', '/a/**d.tmp', 'log1/**'), ['a.out', 'log1/x']);
     for (const line of ['!test', 'a[bc]', 'a\\ b'])
       assert.throws(() => ignored(line), /Cannot read \.gatefoldignore: .* has !, \[ or \\\. Write names/);
   });

@@ -25,6 +25,8 @@ function toRegExp(pattern: string): RegExp {
   const start = pattern.replace(/\/$/, '').includes('/') ? '' : '(?:.*/)?';
   const body = pattern
     .replace(/^\//, '')
+    // Two stars beside other characters are one.
+    .replaceAll(/(?<=[^/*])\*+|\*+(?=[^/*])/g, '*')
     .replaceAll(/[.+^${}()|]/g, '\\$&')
     .replaceAll(/\*\*\/|\*\*|\*|\?/g, (wildcard) => WILDCARDS[wildcard] as string);
   return new RegExp(`^${start}${body}${pattern.endsWith('/') ? '' : '/?'}$`);

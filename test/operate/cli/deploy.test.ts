@@ -557,8 +557,10 @@ test('gatefold deploy ends where the page cannot be built, before it asks a mach
 });
 
 test('readEnvironment reads the settings of an env file whose commands print text', (t) => {
-  const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
-  assert.equal(readEnvironment(dir).GREETING, 'hello');
+  const env = "echo hunter2\nGREETING=$(echo hello)\nNODE_OPTIONS='--import ./current/none.mjs'\n";
+  const { GREETING, NODE_OPTIONS } = readEnvironment(makeProject(t, { env }));
+  assert.deepEqual([GREETING, NODE_OPTIONS], ['hello', '--import ./current/none.mjs']);
+  assert.equal('NODE_OPTIONS' in readEnvironment(makeProject(t, { env: 'unset NODE_OPTIONS' })), false);
 });
 
 test('the error about an invalid env file contains none of its text', (t) => {

@@ -18,8 +18,11 @@ const POLL_INTERVAL = 50;
 
 /** Reads the file `env` by a shell, as `run` does. @throws Error with a message of one line */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
-  // Commands in `env` may print. Their output must not come before the JSON.
-  const script = 'set -a; [ ! -f ./env ] || . ./env >/dev/null; exec "$0" -p "JSON.stringify(process.env)"';
+  // Commands in `env` may print. Their output must not come before the JSON. NODE_OPTIONS are those of the service, and
+  // can load a file of a release that is not there yet.
+  const print = 'JSON.stringify({ ...process.env, NODE_OPTIONS: process.argv[1] || undefined })';
+  const script = `set -a; [ ! -f ./env ] || . ./env >/dev/null
+set -- "\${NODE_OPTIONS-}"; NODE_OPTIONS=; exec "$0" -p '${print}' -- "$1"`;
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
   if (status === 0) {
     const env = JSON.parse(stdout);

@@ -8,7 +8,7 @@ import {
 import { readTable } from '../../callers/credentials/table/live-table.ts';
 import { type CredentialTable, parseTable } from '../../callers/credentials/table/table.ts';
 import { type EditableTable, STORE_COPY } from '../../callers/credentials/write/editable-table.ts';
-import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
+import { ChangeRefused, tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
 import type { PostgresStore } from '../store/postgres.ts';
 import { CommandError } from './command.ts';
 
@@ -22,7 +22,13 @@ export async function editTable<T>(
 ): Promise<T> {
   if (settings.store === undefined) return updateTable(settings.dataDir, edit);
   const { updateRows } = await import('../store/update.ts');
-  return withStore(settings, (store) => updateRows(store, ids, edit));
+  return withStore(settings, (store) =>
+    updateRows(store, ids, edit).catch((error: unknown) => {
+      // A row without an id of ours has another name in the store (entries.ts), so all rows are read.
+      if (ids === undefined || !(error instanceof ChangeRefused)) throw error;
+      return updateRows(store, undefined, edit);
+    }),
+  );
 }
 
 export async function listTable(settings: TableSettings, now: number): Promise<ListedTable> {

@@ -1,7 +1,7 @@
 // `gatefold credentials revoke --here` revokes on this machine while the store is away. It edits the replica, so that
 // the revocation is live at once, and the list of revocations to repeat in each later replica.
 import { existsSync } from 'node:fs';
-import type { RawRow } from '../../callers/credentials/table/row.ts';
+import { idOfRow, type RawRow } from '../../callers/credentials/table/row.ts';
 import { readRevokedHere, writeRevokedHere } from '../../callers/credentials/write/local-revocations.ts';
 import { tablePath, updateTable } from '../../callers/credentials/write/table-file.ts';
 import { type Answer, CommandError } from './command.ts';
@@ -21,8 +21,9 @@ export async function revokeHere(dataDir: string, id: string, isUndo: boolean, n
     (table) => {
       let isFound = false;
       for (const index of table.find(id)) {
-        const { id: rowId, revoked_at: revokedAt } = (table.row(index) ?? {}) as RawRow;
-        if (rowId !== id) continue;
+        const row = (table.row(index) ?? {}) as RawRow;
+        if (idOfRow(row) !== id) continue;
+        const { revoked_at: revokedAt } = row;
         isFound = true;
         if (isUndo && revokedAt === time) table.change(index, { revoked_at: undefined });
         if (!isUndo && (revokedAt ?? undefined) === undefined) table.change(index, { revoked_at: time });

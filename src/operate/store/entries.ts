@@ -3,6 +3,7 @@
 import { describeFailure } from '../../base/failure.ts';
 import { readContent } from '../../base/polled-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
+import { idOfRow, type RawRow } from '../../callers/credentials/table/row.ts';
 import { parseTableText, refuseRepeatedFields } from '../../callers/credentials/table/text.ts';
 import { sha256 } from '../../callers/credentials/token.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
@@ -13,22 +14,30 @@ const PLAIN_ID = /^[0-9A-Za-z._-]{1,200}$/;
 
 /**
  * Returns a function that names rows. The name of a row is its id. A row without an id, or with the id of an earlier
- * row, gets a name from a digest of its content, such as `~0123abcd` or `~0123abcd+2`. The store keeps such rows, too,
- * because rows with the same id make each other invalid, and every machine must see this.
+ * row, gets a name from a digest of its literal, which no command changes, or else of its content, such as `~0123abcd`
+ * or `~0123abcd+2`. The store keeps such rows, too, because rows with the same id make each other invalid, and every
+ * machine must see this.
  */
 export function createRowNames(): (row: unknown) => string {
   const usedNames = new Set<string>();
   return (row) => {
-    const id = (row as { id?: unknown } | null)?.id;
+    const { id, authorization } = (row ?? {}) as RawRow;
     let name = typeof id === 'string' && PLAIN_ID.test(id) ? id : '';
     if (name === '' || usedNames.has(name)) {
-      const digestName = `~${sha256(JSON.stringify(row)).toString('hex').slice(0, 24)}`;
+      const digestName = `~${sha256(JSON.stringify(authorization ?? row))
+        .toString('hex')
+        .slice(0, 24)}`;
       name = digestName;
       for (let count = 2; usedNames.has(name); count++) name = `${digestName}+${count}`;
     }
     usedNames.add(name);
     return name;
   };
+}
+
+/** Returns the id of a row that commands take. @param row its JSON */
+export function idOfEntry(name: string, row: string): string {
+  return name.startsWith('~') ? String(idOfRow((JSON.parse(row) ?? {}) as RawRow)) : name;
 }
 
 /** The member `store` of a table's file, which marks the file as a copy of the rows in the store. */

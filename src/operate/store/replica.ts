@@ -23,7 +23,15 @@ import { writeWholeFile } from '../../base/whole-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/local-revocations.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
-import { copyText, isRevoked, readTableFile, revocationTime, type TableFile, withRevocation } from './entries.ts';
+import {
+  copyText,
+  idOfEntry,
+  isRevoked,
+  readTableFile,
+  revocationTime,
+  type TableFile,
+  withRevocation,
+} from './entries.ts';
 import { isSameRow, noteEndedHashes, readEndedHashes, withLostChanges } from './lost-changes.ts';
 import { RowTexts } from './row-texts.ts';
 import { ROW_ROOM } from './schema.ts';
@@ -49,9 +57,10 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
   let version = fileTable?.copyMark?.version;
   let rows = new Map(fileTable?.rows);
   // Only a copy of the store can have revocations by `revoke --here`.
-  for (const [name, time] of version === undefined ? [] : readRevokedHere(dataDir)) {
-    const row = rows.get(name);
-    if (row !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
+  const revokedBefore = version === undefined ? new Map() : readRevokedHere(dataDir);
+  for (const [name, row] of revokedBefore.size === 0 ? [] : rows) {
+    const time = revokedBefore.get(idOfEntry(name, row));
+    if (time !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
   }
   let isDirty = true;
   /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
@@ -208,7 +217,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
       if (listState !== publishedListState) texts.forgetTexts();
       const list = listRows((name) => {
         const row = restore(name, rows.get(name) as string);
-        const time = revokedHere.get(name);
+        const time = revokedHere.get(idOfEntry(name, row));
         return time === undefined || isRevoked(row) ? row : withRevocation(row, time);
       });
       // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the

@@ -409,6 +409,17 @@ test('a refused call exits with 1, prints one line on standard error and keeps t
   assert.match((await run('check', { stdin: 'gfs_a' })).err, /Cannot use \S+session\.key: it has 4 characters/);
 });
 
+test('revoke takes the name of a row with a literal that has no id, as list shows it', async (t) => {
+  const { folder, run, table } = bench(t);
+  const rows = [makeRow().row, { name: 'old-app', authorization: 'Basic eA==' }, { authorization: 'Basic eQ==' }];
+  writeTable(folder, ...rows);
+  assert.equal((await run('revoke old-app')).code, 0);
+  assert.deepEqual(
+    table().map((row) => 'revoked_at' in row),
+    [false, true, false],
+  );
+});
+
 test('prune removes rows that were revoked long ago, and no row whose token could then be accepted', async (t) => {
   const { folder, table, run } = bench(t);
   const [old, recent, live, twin, other, named] = Array.from({ length: 6 }, () => makeRow());

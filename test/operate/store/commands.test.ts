@@ -130,6 +130,10 @@ it('store import adds rows to an empty store, with --merge the ones that it lack
     1,
     `gatefold store export: ${path('copy')} exists; name a new folder`,
   ]);
+  const old = table('{"id":"My App","name":"M","authorization":"Basic eA=="}');
+  assert.equal((await run('import', makeProject(test, { 'production.json': old }), '--merge'))[0], 0);
+  const revoked = await runHere(runGatefold, ['credentials', 'revoke', 'My App'], { cwd, env });
+  assert.match(`${revoked.out}${revoked.err}`, /^Revoked My App \(M\)/, 'a row without an id of ours');
   assert.deepEqual(await run('init'), [0, 'The store is prepared: schema gatefold.']);
   const [code, sql] = await run('init', '--print');
   assert.match(`${code} ${sql}`, /^0 create schema if not exists gatefold;\n/i);

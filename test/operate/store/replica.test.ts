@@ -45,6 +45,18 @@ it('the replica makes the data folder, which a new machine lacks', (test) => {
   assert.deepEqual([...(readTableFile(folder)?.rows.values() ?? [])], [LIVE]);
 });
 
+it('the replica knows a row with a literal by its id, and after a revocation by the same name', (test) => {
+  const row = (change = {}) => JSON.stringify({ id: 'My App', name: 'n', authorization: 'Basic eA==', ...change });
+  const folder = makeFolder(test, row());
+  const replica = openReplica(folder, createMemoryLog().log);
+  const names = [...replica.rows().keys()];
+  writeRevokedHere(folder, new Map([['My App', TIME]]));
+  assert.equal(replica.publish(), true);
+  assert.match(readFileSync(join(folder, 'production.json'), 'utf8'), new RegExp(`"revoked_at":"${TIME}"`));
+  const again = openReplica(folder, createMemoryLog().log).rows();
+  assert.deepEqual([[...again.keys()], [...again.values()]], [names, [row()]]);
+});
+
 it('the replica writes a revocation on this machine to the file when no row has changed', (test) => {
   const folder = makeFolder(test, LIVE);
   const replica = openReplica(folder, createMemoryLog().log);

@@ -40,6 +40,12 @@ export function nameRow(raw: unknown, index: number): string {
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
+/** Returns the id that commands show and take. A row with a literal may lack its id, and its name is in its place. */
+export function idOfRow(raw: RawRow): unknown {
+  const hasNameForId = raw.id === undefined && raw.authorization !== undefined && typeof raw.name === 'string';
+  return hasNameForId ? nameRow(raw, 0) : raw.id;
+}
+
 export function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
   if (!isObject(raw)) throw new InvalidRow('it is not an object');
   if (typeof raw.unusable === 'string') throw new InvalidRow(raw.unusable.slice(0, 200));

@@ -2,7 +2,7 @@
 // is kept.
 import { isObject } from '../../../base/values.ts';
 import { parseTime } from '../table/instant.ts';
-import { isAbsent, type Owner, type RawRow } from '../table/row.ts';
+import { idOfRow, isAbsent, type Owner, type RawRow } from '../table/row.ts';
 import { parseTable } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
@@ -125,7 +125,7 @@ export function pruneRows(table: EditableTable, before: number): number {
 function findIndexes(table: EditableTable, id: string): number[] {
   return table.find(id).filter((index) => {
     const raw = table.row(index);
-    return isObject(raw) && raw.id === id;
+    return isObject(raw) && idOfRow(raw) === id;
   });
 }
 

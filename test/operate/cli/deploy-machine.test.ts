@@ -61,6 +61,7 @@ test('a script that fails has its error and the cause in the message, and neithe
     '    at Session.queryWithCache (/srv/shop/node_modules/drizzle/session.ts:42:13)',
     '  cause: PostgresError: relation "taks" does not exist',
     '      at ErrorResponse (/srv/shop/node_modules/postgres/connection.js:815:30)',
+    'npm error',
   ];
   const bin = createFolder(t, { npm: `#!/bin/sh\ncat <<'END'\n${printed.join('\n')}\nEND\nexit 1\n` });
   chmodSync(join(bin, 'npm'), 0o755);

@@ -213,8 +213,8 @@ function packageFolders(npmLock: string): string[] {
   ];
 }
 
-/** A line of the stack of an error, or of the source that threw it. */
-const CODE_LINE = /^at .*:\d+\)?$|^throw /;
+/** A line without a message: a line of the stack of an error, of the source that threw it, or npm's empty line. */
+const CODE_LINE = /^at .*:\d+\)?$|^throw |^(?:npm (?:error|ERR!))?$/;
 
 /**
  * @throws Error whose one line has up to four lines of npm's output, joined by ` | `; lines about errors are preferred
@@ -234,7 +234,7 @@ export function runNpm(args: readonly string[], cwd: string, env: NodeJS.Process
   const lines = `${stdout}\n${stderr}`
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && !CODE_LINE.test(line));
+    .filter((line) => !CODE_LINE.test(line));
   const errorLines = lines.filter((line) => /error/i.test(line));
   const shownLines = (errorLines.length > 0 ? errorLines : lines).slice(0, 4);
   throw new Error(`${title} ended with ${status ?? signal}: ${shownLines.join(' | ')}`);

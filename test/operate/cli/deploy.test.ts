@@ -257,6 +257,19 @@ describe('planProject', () => {
       plan(makeProject(t, locked(resolved)));
     });
 
+  test('names the top of a workspace, whose lock file counts', (t) => {
+    const top = makeProject(t, {
+      'package-lock.json': '{}',
+      'apps/a/package.json': '{"name":"a","dependencies":{"x":"1"}}',
+    });
+    const root = join(top, 'apps/a');
+    const message = new RegExp(
+      `The lock file is in ${top}: deploy from there, with CONTROLLERS_DIR=apps/a/controllers$`,
+    );
+    mkdirSync(join(root, 'controllers'));
+    assert.throws(() => plan(root), message);
+  });
+
   test('accepts a project whose gatefold is a link to a checkout', (t) => {
     plan(makeProject(t, locked('../gatefold', 'gatefold', true)));
   });

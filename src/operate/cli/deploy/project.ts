@@ -8,6 +8,7 @@ import type { Fields } from '../../../base/values.ts';
 import { CommandError } from '../command.ts';
 import { listOrRefuse } from '../inspection.ts';
 import { IGNORE_FILE, type Ignores, readIgnoreFile } from './ignore-file.ts';
+import { quote } from './ssh.ts';
 
 export interface Project {
   readonly root: string;
@@ -71,7 +72,7 @@ export function planProject(
   const plan: Plan = { files: [], leftOut: [], closedFolders: [], bytes: 0 };
   const ignores = readIgnoreFile(root);
   collect(root, '', (path, isFolder) => secretPaths.has(normalize(path)) || ignores(path, isFolder), plan);
-  checkPackages(root, manifest);
+  checkPackages(root, manifest, controllersDir);
   return {
     root,
     name: nameOf(manifest),
@@ -152,13 +153,19 @@ function isUsableLink(root: string, path: string): boolean {
 }
 
 /** @throws CommandError when `npm ci` would not install the packages of the project on another machine */
-function checkPackages(root: string, manifest: Fields): void {
+function checkPackages(root: string, manifest: Fields, controllersDir: string): void {
   const lock = NPM_LOCK_FILES.map((name) => readJson(join(root, name))).find((fields) => fields !== undefined);
   if (lock === undefined) {
     const needed = Object.keys(Object(manifest.dependencies)).filter((name) => name !== 'gatefold');
     if (needed.length === 0) return;
+    // In a workspace, npm keeps one lock file at its top.
+    const top = foldersAbove(root).find((folder) => npmLockOf(folder) !== undefined);
+    const cure =
+      top === undefined
+        ? 'Run: npm install'
+        : `The lock file is in ${top}: deploy from there, with CONTROLLERS_DIR=${quote(withSlashes(relative(top, controllersDir)))}`;
     throw new CommandError(
-      `Cannot deploy without package-lock.json: the project depends on ${needed.join(', ')}, and npm ci installs only what a lock file names. Run: npm install`,
+      `Cannot deploy without package-lock.json: the project depends on ${needed.join(', ')}, and npm ci installs only what a lock file names. ${cure}`,
     );
   }
   for (const [place, fields] of Object.entries<Fields>(Object(lock.packages))) {
@@ -173,6 +180,12 @@ function checkPackages(root: string, manifest: Fields): void {
       `Cannot deploy: package ${name} comes from ${resolved}, outside of the project. Pack it into the project: npm install ./$(npm pack --silent ${resolved})`,
     );
   }
+}
+
+/** Returns the folders above a folder, the nearest first. */
+function foldersAbove(folder: string): string[] {
+  const parent = dirname(folder);
+  return parent === folder ? [] : [parent, ...foldersAbove(parent)];
 }
 
 /** @returns undefined when there is no such file. @throws CommandError when the file is not JSON or cannot be read */

@@ -191,11 +191,13 @@ export class TaskRunner {
     const { lease, log, clock } = this.#options;
     if (plan === undefined) return { dueAt: undefined };
     const now = clock();
-    const interrupted = run === undefined && catchUp ? record.running?.dueAt : undefined;
+    const isTimely = (time: number) => catchUp || now - time <= MAX_LATE;
+    const interrupted = run === undefined ? record.running?.dueAt : undefined;
     const due = latestDue(plan, record.accounted ?? now, now);
     // A run that was interrupted is made again for its time, unless a later time has come.
-    if (due === undefined) return interrupted === undefined ? undefined : { dueAt: interrupted };
-    if (run === undefined && (catchUp || now - due.dueAt <= MAX_LATE)) return { dueAt: due.dueAt };
+    if (due === undefined)
+      return interrupted === undefined || !isTimely(interrupted) ? undefined : { dueAt: interrupted };
+    if (run === undefined && isTimely(due.dueAt)) return { dueAt: due.dueAt };
     state.skipped += due.count;
     lease.records.set(name, { ...record, accounted: due.dueAt });
     if (run === undefined || run.hasSkipped) return undefined;
@@ -229,7 +231,7 @@ export class TaskRunner {
 
   #finish(state: TaskState, run: Run, end: TaskEnd | undefined): void {
     const { log, lease, clock, now } = this.#options;
-    const { name, plan, catchUp } = state.facts;
+    const { name, plan } = state.facts;
     const endedAt = clock();
     // A task without times has no end of its own. A run that returns is done, also after the abort of its signal.
     const error = end?.failure?.error ?? (plan === undefined ? 'it has returned, and it has no times' : undefined);
@@ -252,7 +254,7 @@ export class TaskRunner {
     // The abort of a task without times is its usual end.
     const isEnd = running && (!isInterrupted || (end !== undefined && plan === undefined));
     const last = isEnd && { last: { ...running, endedAt, error: isInterrupted ? undefined : error } };
-    const isKept = running && isInterrupted && plan !== undefined && catchUp;
+    const isKept = running && isInterrupted && plan !== undefined;
     lease.records.set(name, { ...record, ...last, ...(isKept && { running: { ...running, process: '' } }) });
     void this.#write().then(() => this.step());
   }

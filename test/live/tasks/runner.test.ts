@@ -83,6 +83,22 @@ test('with catchUp: false, a time that passed more than a minute ago is skipped'
   assert.equal([...second.runner.tasks.values()][0]?.skipped, 1);
 });
 
+test('with catchUp: false, a run that an edit or a kill interrupts is made again within a minute', async (t) => {
+  const { clocks, runs, first } = createMachines(t, 1);
+  first.runner.serve([every('fresh', 600, false)]);
+  await pass(601, clocks, [first]);
+  first.roll();
+  first.end(runs[0] as FakeRun, { aborted: true, failure: { error: 'aborted' } });
+  await pass(10, clocks, [first]);
+  first.kill(runs[1] as FakeRun);
+  await pass(10, clocks, [first]);
+  assert.deepEqual(dueTimes(runs), [600, 600, 600]);
+  await pass(60, clocks, [first]);
+  first.kill(runs[2] as FakeRun);
+  await pass(600, clocks, [first]);
+  assert.deepEqual(dueTimes(runs), [600, 600, 600, 1200]);
+});
+
 test('with catchUp: false, a time that passed exactly a minute ago runs, and an older one is skipped', async (t) => {
   const { clocks, first, start } = createMachines(t, 1);
   first.runner.serve([every('fresh', 600, false)]);

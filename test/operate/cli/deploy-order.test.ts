@@ -10,6 +10,7 @@ import fs, {
   readFileSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -129,6 +130,7 @@ async function runHere(t: TestContext, order: Order, tar: Buffer, onStep: (step:
 test('a first release starts nothing, and says how to start it', async (t) => {
   const machine = createMachine(t);
   const { dir } = machine;
+  mkdirSync(join(dir, 'data'));
   const { steps, result, error } = await machine.run({});
   assert.deepEqual([steps, error], [[`swap to ${R1}`], '']);
   assert.deepEqual(result, {
@@ -170,6 +172,18 @@ test('releases serve one after the other, the oldest ones go, and back leads to 
   assert.equal((await machine.run({ action: 'back' })).error, `There is no release before ${R3} in ${machine.dir}\n`);
   const again = await machine.run({ releaseName: R4 });
   assert.equal(again.error, `${join(machine.dir, 'releases', R4)} exists already\n`);
+});
+
+test('DATA_DIR begins at DIR, and its folder must be there for a service that says what it serves', async (t) => {
+  const machine = createMachine(t);
+  const { dir } = machine;
+  writeFileSync(join(dir, 'env'), 'DATA_DIR=state\n');
+  const { notes } = (await machine.run({})).result ?? {};
+  const state = join(dir, 'state');
+  assert.match(notes?.at(-1) ?? '', new RegExp(`^There is no ${state}, .*: make this folder for its user$`));
+  machine.write();
+  renameSync(join(dir, 'data'), state);
+  assert.equal((await machine.run({ releaseName: R2 })).result?.state, 'serving');
 });
 
 describe('a release that does not serve', () => {

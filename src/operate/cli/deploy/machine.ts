@@ -1,8 +1,8 @@
 // The process that a deployment starts on the target machine: it makes a release, leads the link `current` to it, and
 // waits until the service has loaded it. A release that does not serve is undone. Once the link has changed, the
 // process finishes even when the connection to the deploying machine is lost.
-import { mkdirSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { describeFailure } from '../../../base/failure.ts';
 import { acquireLock } from '../../../base/folder-lock.ts';
 import type { GenerationRecord } from '../../../live/supervisor/generation-file.ts';
@@ -86,7 +86,8 @@ async function deploy(order: Order): Promise<Result> {
   const { dir, keep } = order;
   const report = (step: string) => send({ step });
   const env = readEnvironment(dir);
-  const dataDir = env.DATA_DIR || join(dir, 'data');
+  // The working folder of the service is `dir`.
+  const dataDir = resolve(dir, env.DATA_DIR || 'data');
   const record = readRecord(dataDir);
   const current = readCurrent(dir);
   if (isRunning(record) && !isInRelease(record.folder, dir))
@@ -155,9 +156,12 @@ async function activate(
     if (mustRestart) {
       if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${gatefoldCopy}`);
       runProgram(join(dir, 'restart'), [], dir);
-    } else if (!wasRunning)
-      return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
-    else if (runsOtherCopy)
+    } else if (!wasRunning) {
+      const note = existsSync(dataDir)
+        ? `No service runs. Start it: ${join(dir, 'run')}`
+        : `There is no ${dataDir}, in which a service says what it serves: make this folder for its user`;
+      return { state: 'unstarted', errors: [], notes: [note] };
+    } else if (runsOtherCopy)
       notes.push(`Start the service again: it runs another Gatefold than ${gatefoldCopy}, which is there now`);
     const errors = await waitForRelease({ dir, dataDir, release, replacedPid: mustRestart ? record?.pid : undefined });
     return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };

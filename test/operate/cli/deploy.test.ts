@@ -172,6 +172,11 @@ describe('planProject', () => {
     assert.deepEqual(ignored('/**.out', '/a/**d.tmp', 'log1/**'), ['a.out', 'log1/x']);
     for (const line of ['!test', 'a[bc]', 'a\\ b'])
       assert.throws(() => ignored(line), /Cannot read \.gatefoldignore: .* has !, \[ or \\\. Write names/);
+    // A file that is not read would send what it names.
+    assert.throws(() => ignored('t\0e\0s\0t\0'), /Cannot read .*gatefoldignore: it is not UTF-8\. Save it as UTF-8/);
+    const root = makeProject(t, PROJECT);
+    mkdirSync(join(root, '.gatefoldignore'));
+    assert.throws(() => plan(root), /Cannot read .*gatefoldignore.* is a folder and is not read/);
   });
 
   test('leaves out an .npmrc with a token or a password, and sends any other', (t) => {

@@ -248,9 +248,9 @@ test('another Gatefold is started by DIR/restart, or by the operator', async (t)
   ]);
   assert.deepEqual(machine.current(), [`releases/${R2}`, 'two']);
   const restarted = JSON.stringify({ ...machine.record, pid: process.ppid, runtime: join(dir, 'runtime/two') });
-  writeFileSync(join(dir, 'restart'), `#!/bin/sh\ncat >data/generation.json <<'END'\n${restarted}\nEND\n`, {
-    mode: 0o755,
-  });
+  // The service keeps the output of the script open.
+  const script = `#!/bin/sh\nsleep 60 & echo $! >>sleeping\ncat >data/generation.json <<'END'\n${restarted}\nEND\n`;
+  writeFileSync(join(dir, 'restart'), script, { mode: 0o755 });
   const second = await machine.run({ releaseName: R3, gatefoldCopy: 'two' });
   assert.deepEqual(
     [second.result?.state, second.result?.notes],
@@ -260,6 +260,7 @@ test('another Gatefold is started by DIR/restart, or by the operator', async (t)
   machine.write({ state: 'stopped' });
   const third = await machine.run({ releaseName: R4, gatefoldCopy: 'two' });
   assert.deepEqual([third.result?.state, third.result?.notes], ['serving', []]);
+  for (const pid of readFileSync(join(dir, 'sleeping'), 'utf8').trim().split('\n')) process.kill(Number(pid));
   writeFileSync(join(dir, 'restart'), '#!/bin/sh\necho one; echo two >&2; exit 3\n', { mode: 0o755 });
   machine.write({ state: 'stopped' });
   const { result } = await machine.run({ releaseName: R5, gatefoldCopy: 'two' });

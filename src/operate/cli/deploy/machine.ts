@@ -25,7 +25,7 @@ import {
   isRunning,
   readEnvironment,
   readRecord,
-  runProgram,
+  restart,
   serviceGroup,
   waitForRelease,
 } from './serving.ts';
@@ -155,7 +155,7 @@ async function activate(
     const mustRestart = (!wasRunning || runsOtherCopy) && canRestart(dir);
     if (mustRestart) {
       if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${gatefoldCopy}`);
-      runProgram(join(dir, 'restart'), [], dir);
+      await restart(dir);
     } else if (!wasRunning) {
       const note = existsSync(dataDir)
         ? `No service runs. Start it: ${join(dir, 'run')}`

@@ -1,6 +1,6 @@
 // Finds out which settings the service on the target machine has, and which release it serves, from its record
 // `generation.json`.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
@@ -114,11 +114,38 @@ export function canRestart(dir: string): boolean {
   return existsSync(join(dir, 'restart'));
 }
 
+/**
+ * Runs `DIR/restart`. Its exit counts, and not the end of its output, which the service that it starts may keep open.
+ *
+ * @throws Error with a message of one line
+ */
+export async function restart(dir: string): Promise<void> {
+  const program = join(dir, 'restart');
+  const child = spawn(program, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const reason = await new Promise<string>((resolve) => {
+    child.once('error', ({ message }) => resolve(message));
+    child.once('exit', (code, signal) => resolve(code === 0 ? '' : `it ended with ${code ?? signal}`));
+  });
+  if (reason === '') return;
+  // The last lines may still be in the pipe.
+  await sleep(POLL_INTERVAL);
+  throw new Error(`${program}: ${inOneLine(output) || reason}`);
+}
+
 /** @throws Error with a message of one line */
 export function runProgram(program: string, args: readonly string[], cwd?: string): void {
   const { status, signal, error, stderr, stdout } = spawnSync(program, args, { cwd, encoding: 'utf8' });
   if (error === undefined && status === 0) return;
-  const output = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
+  const output = inOneLine(`${stdout ?? ''}${stderr ?? ''}`);
   const reason = error?.message ?? (output || `it ended with ${status ?? signal}`);
   throw new Error(`${[program, ...args].join(' ')}: ${reason}`);
+}
+
+function inOneLine(text: string): string {
+  return text.trim().replaceAll('\n', ' | ');
 }

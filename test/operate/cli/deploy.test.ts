@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { releaseName } from '../../../src/operate/cli/deploy/folders.ts';
@@ -264,6 +264,7 @@ describe('planProject', () => {
 
   test('names the top of a workspace, whose lock file counts', (t) => {
     const top = makeProject(t, {
+      'package.json': '{"name":"top"}',
       'package-lock.json': '{}',
       'apps/a/package.json': '{"name":"a","dependencies":{"x":"1"}}',
     });
@@ -273,6 +274,17 @@ describe('planProject', () => {
     );
     mkdirSync(join(root, 'controllers'));
     assert.throws(() => plan(root), message);
+    for (const path of ['data/production.json', 'controllers/data/x']) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), '');
+    }
+    const { files } = plan(top, { controllersDir: join(root, 'controllers') });
+    assert.deepEqual([...files].sort(), [
+      'apps/a/controllers/data/x',
+      'apps/a/package.json',
+      'package-lock.json',
+      'package.json',
+    ]);
   });
 
   test('accepts a project whose gatefold is a link to a checkout', (t) => {

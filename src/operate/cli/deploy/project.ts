@@ -2,6 +2,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
+import { foldersAbove, nearestManifest } from '../../../base/manifest.ts';
 import type { Settings } from '../../../base/settings.ts';
 import { readSource, readSourceOrEmpty } from '../../../base/source-file.ts';
 import type { Fields } from '../../../base/values.ts';
@@ -35,7 +36,7 @@ export const BUILD_SCRIPT = 'build:web';
 export const RELEASE_NOTE = '.gatefold-release.json';
 /** Files and folders, at any depth, that no release needs. They are not reported as left out. */
 const SKIPPED_NAMES = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store', IGNORE_FILE]);
-/** Folders of keys, credentials and certificates at the top of a project. They are not reported as left out. */
+/** Folders of keys, credentials and certificates beside a package.json. They are not reported as left out. */
 const SECRET_FOLDERS = ['data', 'tls'];
 /** Files that may have passwords or private keys. A program such as `secrets.ts` is none of them. */
 const SECRET_FILE = new RegExp(
@@ -66,7 +67,9 @@ export function planProject(
   const controllers = relative(root, controllersDir);
   if (isOutside(controllers) || controllers === '')
     throw new CommandError(`Cannot deploy ${controllersDir}: the controllers folder is not inside of ${root}`);
-  const secretPaths = new Set(SECRET_FOLDERS);
+  // In a workspace, the service may be a member of it, with a data folder of its own.
+  const member = dirname(nearestManifest(dirname(controllersDir))?.path ?? join(root, 'package.json'));
+  const secretPaths = new Set(SECRET_FOLDERS.flatMap((name) => [name, relative(root, join(member, name))]));
   for (const path of [dataDir, tlsCert, tlsKey])
     if (path !== undefined) secretPaths.add(relative(root, path)).add(relative(realpathSync(root), realPathOf(path)));
   const plan: Plan = { files: [], leftOut: [], closedFolders: [], bytes: 0 };
@@ -159,7 +162,7 @@ function checkPackages(root: string, manifest: Fields, controllersDir: string): 
     const needed = Object.keys(Object(manifest.dependencies)).filter((name) => name !== 'gatefold');
     if (needed.length === 0) return;
     // In a workspace, npm keeps one lock file at its top.
-    const top = foldersAbove(root).find((folder) => npmLockOf(folder) !== undefined);
+    const top = [...foldersAbove(root)].find((folder) => npmLockOf(folder) !== undefined);
     const cure =
       top === undefined
         ? 'Run: npm install'
@@ -180,12 +183,6 @@ function checkPackages(root: string, manifest: Fields, controllersDir: string): 
       `Cannot deploy: package ${name} comes from ${resolved}, outside of the project. Pack it into the project: npm install ./$(npm pack --silent ${resolved})`,
     );
   }
-}
-
-/** Returns the folders above a folder, the nearest first. */
-function foldersAbove(folder: string): string[] {
-  const parent = dirname(folder);
-  return parent === folder ? [] : [parent, ...foldersAbove(parent)];
 }
 
 /** @returns undefined when there is no such file. @throws CommandError when the file is not JSON or cannot be read */

@@ -28,6 +28,8 @@ class Answer {
 }
 interface User { id: string; born: Date; tags?: string[] }
 type Queued = Reply<202, number> | Reply<303>;
+type Ready = 200;
+type Early = 201 | 202;
 export default class UserController {
   static operations = { given: { status: 201 }, replied: { status: 201 }, both: { status: 201 } };
   given(): User { return { id: 1, born: new Date(0) } as never; }
@@ -49,6 +51,7 @@ export default class UserController {
   lost(): User | false { return false; }
   either(): { a: boolean } | boolean { return true; }
   queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
+  soon(): Reply<Ready | Early, User> { return undefined as never; }
   named(): User | Queued { return undefined as never; }
   csv(): Reply<200, Readable> { return undefined as never; }
   web(): WebStream { return undefined as never; }
@@ -167,6 +170,7 @@ test('a Reply has each status of its type, also through a type alias', async () 
   const contract = await (await groups.find('user'))?.contract;
   const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
   assert.deepEqual(statuses('queued'), [201, 202]);
+  assert.deepEqual(statuses('soon'), [200, 201, 202]);
   assert.deepEqual(statuses('named'), [200, 202, 303]);
 });
 

@@ -30,6 +30,7 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   A166: /LENGTH is not a constant/,
   A167: /CHOICE is not a constant/,
   A168: /MET is not a constant/,
+  A201: /a union with an index signature/,
 };
 
 function judge(results: readonly TypeResult[]): { types: number; values: number } {

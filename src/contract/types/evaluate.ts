@@ -242,7 +242,9 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     // As in TypeScript, each part of a union is mapped separately if `T` is a type parameter.
     if (source?.kind === 'union' && sourceNode?.kind === 'name' && scope.typeParams.has(sourceNode.name)) {
       const mapPart = (part: Shape) => evaluateMapped(node, withParam(scope, sourceNode.name, part), fail);
-      return unite(source.parts.map((part) => (isStructure(resolve(part)) ? mapPart(part) : part)));
+      // A part can be the name of another union, whose parts are mapped then.
+      const isMapped = (part: Shape) => isStructure(resolve(part)) || resolve(part).kind === 'union';
+      return unite(source.parts.map((part) => (isMapped(part) ? mapPart(part) : part)));
     }
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));

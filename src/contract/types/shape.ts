@@ -161,6 +161,12 @@ export function unite(parts: readonly Shape[]): Shape {
   return unique.length === 0 ? NEVER : unique.length === 1 ? (unique[0] as Shape) : { kind: 'union', parts: unique };
 }
 
+/** Returns the parts of a union, also those of a named union inside it; for another type, the type alone. */
+export function partsOf(shape: Shape): Exclude<Shape, NamedShape>[] {
+  const resolved = resolve(shape);
+  return resolved.kind === 'union' ? resolved.parts.flatMap(partsOf) : [resolved];
+}
+
 /** Returns the shape without its parts of these kinds, or `never` when no part remains. */
 export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
   const resolved = resolve(shape);

@@ -13,6 +13,7 @@ import {
   NEVER,
   NO_LITERALS,
   type Prop,
+  partsOf,
   type RecordShape,
   recordOf,
   requiredProp,
@@ -94,8 +95,7 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
 
 /** Returns the shape of `Reply<201, T>`, or a union for `Reply<201 | 202, T>`. Any other type gives the status 200. */
 function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
-  const resolved = type && resolve(type);
-  const parts = resolved?.kind === 'union' ? resolved.parts : [resolved];
+  const parts = type === undefined ? [undefined] : partsOf(type);
   const statuses = parts.map((part) => (part?.kind === 'const' && typeof part.value === 'number' ? part.value : 200));
   if (!statuses.every(isReplyStatus)) fail('the status of a Reply is from 200 to 399');
   return unite(statuses.map((status): Shape => ({ kind: 'reply', status, body })));
@@ -132,8 +132,8 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
       fillsDefault: false,
       shape: prop.isOptional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
-  Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true, fail),
-  // Omit is not distributive: it keeps only the fields that all parts of a union have.
+  // Pick and Omit are not distributive: they know only the fields that all parts of a union have.
+  Pick: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), true, fail),
   Omit: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), false, fail),
   Record: (fail, keys, value) => {
     const keyShape = resolve(keys);
@@ -189,9 +189,10 @@ function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape
 
 /** Returns the fields that all parts of a union have. A record is returned as it is. */
 function commonRecord(shape: Shape, fail: Fail): RecordShape {
-  const resolved = resolve(shape);
-  if (resolved.kind !== 'union') return expectRecord(resolved, fail);
-  const [first, ...others] = resolved.parts.map((part) => expectRecord(part, fail)) as [RecordShape, ...RecordShape[]];
+  const [first, ...others] = partsOf(shape).map((part) => expectRecord(part, fail)) as [RecordShape, ...RecordShape[]];
+  if (others.length === 0) return first;
+  if ([first, ...others].some(({ index }) => index !== undefined))
+    fail('the key of a union with an index signature is not understood');
   const props = new Map<string, Prop>();
   for (const [name, prop] of first.props) {
     const sameName = others.map((other) => other.props.get(name)).filter((other) => other !== undefined);

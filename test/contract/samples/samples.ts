@@ -337,6 +337,20 @@ export type A198 = { a: Exclude<'a' | null, never>; b: null | Exclude<'a', 'a'>;
 export type A197 = { a: Extract<'a' | 1 | null, 'a' | null>; b: Exclude<string | null, null>; c: Extract<null | {}, null> };
 export type A193 = Required<Taken<{ a?: 1 | null; b: 2 }, 'a'>>;
 export type A194 = { a: Named; b: Other.Named };
+interface Wolf {
+  k: 'wolf';
+  size?: number;
+}
+interface Crow {
+  k: 'crow';
+  size?: string;
+  note?: string;
+}
+type Beast = Wolf | Crow;
+type Filled<T> = { [K in keyof T]-?: boolean };
+export type A199 = Filled<Beast | { k: 'fish'; fins?: 1 }>;
+export type A200 = { picked: Pick<Beast, 'k' | 'size'>; rest: Omit<Beast | { k: 1; size: null; fins: 1 }, 'k'> };
+export type A201 = Omit<Beast | { k: 1; [key: string]: number }, 'k'>;
 void text;
 void regex;
 void tpl;

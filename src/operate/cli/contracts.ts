@@ -20,7 +20,7 @@ import type { WantedType } from '../../contract/source/source-error.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
 import { brokenFiles, inspectFolder } from './inspection.ts';
 import { printType, READ_NAMES, Unprintable } from './type-printer.ts';
-import { findLoss, openTypeProject, type TypeProject } from './type-project.ts';
+import { findLoss, isWritable, openTypeProject, type TypeProject } from './type-project.ts';
 import { readOrEmpty } from './types.ts';
 
 export const command: Command = {
@@ -61,12 +61,19 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
       const inspection = await inspectFolder(settings, io, { madeTypes: draft });
       const loads = brokenFiles(inspection);
       const wanted = loads.flatMap(({ wanted: type }) =>
-        type === undefined || type.path === draft || made.has(keyOf(type)) || refused.has(keyOf(type)) ? [] : type,
+        type === undefined ||
+        !isWritable(type) ||
+        type.path === draft ||
+        made.has(keyOf(type)) ||
+        refused.has(keyOf(type))
+          ? []
+          : type,
       );
       // A file that fails for another reason can need types, too.
       broken = loads
         .filter(({ wanted: type }) => type === undefined || !refused.has(keyOf(type)))
-        .map((load) => `${load.file} does not load: ${load.error}`);
+        // This command has just run, so the advice to run it would not help.
+        .map(({ file, error }) => `${file} does not load: ${error?.replace(', or run gatefold contracts', '')}`);
       if (wanted.length === 0) break;
       project?.close();
       project = await openTypeProject(folder, wanted);

@@ -101,6 +101,9 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       // A brand: `string & { __brand: 'Id' }`. Two templates have two texts: `${string}@x` & `a${string}`.
       const parts = partsOf(target);
       const scalars = parts.filter(({ flags }) => (flags & (F.StringLike | F.NumberLike | F.BooleanLike)) !== 0);
+      // The text alone, without the list, would take any value of the scalar.
+      if (scalars.length > 0 && parts.some((part) => checker.isArrayType(part) || checker.isTupleType(part)))
+        throw new Unprintable(`${at} is a list and a scalar at once, which JSON has not`);
       if (scalars.length > 0) return scalars.map((part) => print(part, at)).join(' & ');
       // The type of `{ kind: 'a' } & { kind: 'b' }` has no fields: it is never.
       const hasFields = (type: ts.Type) => checker.getPropertiesOfType(type).length > 0;
@@ -152,11 +155,8 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
       printed.delete('true');
       printed.add('boolean');
     }
-    return [...printed]
-      .sort()
-      .map((part) => `(${part})`)
-      .join(' | ')
-      .replace(/\(([\w"-]+)\)/g, '$1');
+    const inBrackets = (part: string) => (/^[\w"-]+$/.test(part) ? part : `(${part})`);
+    return [...printed].sort().map(inBrackets).join(' | ');
   }
 
   function printTuple(target: ts.Type, at: string): string {

@@ -49,6 +49,9 @@ const KINDS: Readonly<Record<string, readonly (string | undefined)[]>> = {
   unsupported: ['ConditionalType', 'MappedType'],
 };
 
+/** Whether TypeScript can write a refused type in another way. It writes a tuple as the reader has refused it. */
+export const isWritable = ({ kind }: WantedType): boolean => Object.hasOwn(KINDS, kind);
+
 /** @throws CommandError */
 export async function openTypeProject(folder: string, wanted: readonly WantedType[]): Promise<TypeProject> {
   const typeScript = await openTypeScript(folder, [...new Set(wanted.map(({ path }) => path))]);

@@ -270,6 +270,7 @@ test('contracts names a file that does not load for another reason, and what is 
   const cwd = makeTypeScriptProject(t, {
     ...FILES,
     'controllers/CController.ts': 'export default class {',
+    'controllers/DController.ts': 'export default class D {\n  created(data: [...string[], 1]) {}\n}',
     'controllers/contracts.gen.ts': 'export type Old = 1;\n',
   });
   const failed = {
@@ -282,7 +283,10 @@ test('contracts names a file that does not load for another reason, and what is 
   assert.equal(checked.text, 'export type Old = 1;\n');
   const { code, out, err, text } = await contracts(t, cwd, []);
   assert.deepEqual([code, out], [1, 'Wrote contracts.gen.ts: 2 types\n']);
-  assert.match(err, /^gatefold contracts: CController\.ts does not load: .*\n$/);
+  const [first, second, ...others] = err.split('\n');
+  assert.match(first ?? '', /^gatefold contracts: CController\.ts does not load: /);
+  assert.match(second ?? '', /DController\.ts does not load: .*elements after its rest .*; write the type out$/);
+  assert.deepEqual(others, ['']);
   assert.match(text ?? '', /^export type Without_User_id = /m);
 });
 

@@ -16,6 +16,7 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const PRINTED: Readonly<Record<string, readonly string[]>> = {
   "'b' | 2 | 'a' | null | undefined": ['"a" | "b" | 2 | null | undefined'],
   'boolean | true | undefined': ['boolean | undefined'],
+  '"numeric(10)" | "USD (US)" | { "a(b)"?: 1 }': ['("USD (US)") | ("numeric(10)") | ({\n  "a(b)"?: 1 | undefined;\n})'],
   any: ['unknown', 'T is any, so it is not checked'],
   unknown: ['unknown'],
   'never[]': ['Array<never>'],
@@ -50,6 +51,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 const REFUSED: Readonly<Record<string, RegExp>> = {
+  'string & string[]': /^T is a list and a scalar at once, which JSON has not$/,
   '() => void': /^T is a function, which JSON has not$/,
   '{ toISOString(): string }': /^T\.toISOString is a function, which JSON has not$/,
   'new () => object': /^T is a function, which JSON has not$/,

@@ -7,7 +7,7 @@ import { failForMissing, failForPackage, tableCure } from './advice.ts';
 import { inferredField, inferredType, schemaOf } from './inferred.ts';
 import { findType, findValue, readConstant, readEnum, type Scope, shapeAt, withParam } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
-import { constrain, intersect, intersectIndexes, isStructure } from './narrow.ts';
+import { constrain, hasStructure, intersect, intersectIndexes } from './narrow.ts';
 import {
   createLazy,
   excludeKinds,
@@ -243,8 +243,7 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     if (source?.kind === 'union' && sourceNode?.kind === 'name' && scope.typeParams.has(sourceNode.name)) {
       const mapPart = (part: Shape) => evaluateMapped(node, withParam(scope, sourceNode.name, part), fail);
       // A part can be the name of another union, whose parts are mapped then.
-      const isMapped = (part: Shape) => isStructure(resolve(part)) || resolve(part).kind === 'union';
-      return unite(source.parts.map((part) => (isMapped(part) ? mapPart(part) : part)));
+      return unite(source.parts.map((part) => (hasStructure(part) ? mapPart(part) : part)));
     }
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));

@@ -5,6 +5,7 @@ import { checkPattern } from './pattern.ts';
 import {
   type Fail,
   idOf,
+  includesKind,
   type Keywords,
   type NamedShape,
   NEVER,
@@ -50,8 +51,8 @@ export function intersect(a: Shape, b: Shape, fail: Fail, met: MetPairs = { text
   if (isScalar(left) && isScalar(right) && left.kind === right.kind)
     return mergeKeywords(left, right.keywords ?? {}, fail);
   if (left.kind === right.kind && idOf(left) === idOf(right)) return a;
-  if (left.kind === 'object' && isStructure(right)) return b;
-  if (right.kind === 'object' && isStructure(left)) return a;
+  if (left.kind === 'object' && hasStructure(right)) return b;
+  if (right.kind === 'object' && hasStructure(left)) return a;
   if (isBrandFor(right, left)) return a;
   if (isBrandFor(left, right)) return b;
   if (left.kind === 'const') return isValueOf(left, right, fail) ? a : NEVER;
@@ -134,7 +135,7 @@ function intersectProps(
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
 type Constrainable = Extract<Shape, { kind: ConstrainedKind }>;
 const isScalar = (shape: Shape): shape is Scalar => shape.kind === 'string' || shape.kind === 'number';
-export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|date|file)$/.test(shape.kind);
+export const hasStructure = (shape: Shape): boolean => includesKind(shape, 'record', 'array', 'tuple', 'date', 'file');
 const isPrimitive = (shape: Shape): boolean => /^(?:string|number|boolean|never)$/.test(shape.kind);
 const isNullish = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 

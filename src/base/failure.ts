@@ -1,6 +1,9 @@
 // Describes failed system calls in messages for people: `permission denied` for EACCES. The caller adds the path.
 import { isNativeError } from 'node:util/types';
 
+/** Matches the beginning of a stack's first place. With `\s+`, line breaks of a message would take quadratic time. */
+export const FIRST_PLACE = /\n +at /;
+
 const SENTENCES: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'not permitted',

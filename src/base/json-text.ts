@@ -9,7 +9,7 @@ export function quote(text: string): string {
   return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
-/** Matches each escape, so that the text `\\\\ud800`, an escaped backslash, is not taken for one of a surrogate. */
+/** Matches each escape, so that `\\ud800`, an escaped backslash and a text, is not taken for one of a surrogate. */
 const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|[\s\S])/g;
 
 /**

@@ -1,7 +1,7 @@
 // Creates log lines: one JSON object a line. log-writer.ts writes the lines. No caller passes a header value, a body, a
 // query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
-import { attempt, isError as isAnyError } from './failure.ts';
+import { attempt, FIRST_PLACE, isError as isAnyError } from './failure.ts';
 import { withoutLoneSurrogates } from './json-text.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -95,7 +95,7 @@ const MAX_STACK_MESSAGE_LENGTH = 200;
 
 /** Cuts the message at the beginning of a stack, so that the places after a long message, such as a query, are kept. */
 function shortStack(stack: string): string {
-  const start = stack.search(/\n\s+at /);
+  const start = stack.search(FIRST_PLACE);
   const isLong = start > MAX_STACK_MESSAGE_LENGTH;
   const text = isLong ? `${stack.slice(0, MAX_STACK_MESSAGE_LENGTH)}…${stack.slice(start)}` : stack;
   return text.slice(0, MAX_STACK_LENGTH);

@@ -1,7 +1,7 @@
 // Formats the log for people. A JSON line becomes a line for the terminal: a request without the names of its fields,
 // any other event with them. Below it are the error, the places in the author's code, and the line of a mistake.
 import { isOwnFile } from '../own-files.ts';
-import { attempt } from './failure.ts';
+import { attempt, FIRST_PLACE } from './failure.ts';
 import { type Ink, plain, shortPlace } from './ink.ts';
 import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
@@ -75,9 +75,6 @@ function describeThrown(fields: LogFields, options: PrettyOptions): string[] {
   );
   return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? ''), options), ...loggedStacks];
 }
-
-/** Matches the beginning of the first place of a stack. */
-const FIRST_PLACE = /\n\s+at /;
 
 /** Returns whether a field is an error that a controller has logged: the service writes its stack. */
 const isStack = (value: unknown): value is string => typeof value === 'string' && FIRST_PLACE.test(value);

@@ -115,6 +115,12 @@ describe('describeError', () => {
     assert.equal(described, `an object with ${names.slice(0, 20).join(', ')}`);
   });
 
+  // A client may have sent the message. To look for the places from each line break would take hours.
+  it('shortens a message of a million line breaks', () => {
+    const { stack } = describeError(new Error(`${'\n'.repeat(1_000_000)}x`));
+    assert.match(String(stack), /^Error: \n+…\n {4}at .*log\.test\.ts/);
+  });
+
   it('returns the cause, its code, the name and the stack', () => {
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E_CODE' });
     const { cause, error_cause_code, error_name, stack } = describeError(error);

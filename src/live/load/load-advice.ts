@@ -6,6 +6,7 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
+import type { LoadError } from './load-error.ts';
 
 const INDEX_FILES = ['index.ts', 'index.mjs', 'index.js'];
 /** The keys are the words of the message "TypeScript enum is not supported in strip-only mode" of Node. */
@@ -17,15 +18,10 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'export assignment': 'write export default',
 };
 
-/**
- * @param file the file that the mistake is in
- * @param place the line as `file:line`, and the column from 1
- */
-export function withAdvice(
-  reason: string,
-  file: string,
-  place: { at?: string; column?: number | undefined } = {},
-): string {
+type Place = Pick<LoadError, 'at' | 'column'>;
+
+/** @param file the file that the mistake is in */
+export function withAdvice(reason: string, file: string, place: Place = {}): string {
   const advice =
     adviceOnImport(reason, file) ??
     adviceOnType(reason, file) ??
@@ -36,11 +32,7 @@ export function withAdvice(
 
 const DECORATOR_REMEDY = 'Node cannot run decorators: call the function instead, such as _before or _around of a group';
 
-function isDecorator(
-  reason: string,
-  file: string,
-  { at, column }: { at?: string; column?: number | undefined },
-): boolean {
+function isDecorator(reason: string, file: string, { at, column }: Place): boolean {
   if (!reason.includes('Invalid or unexpected token') || at === undefined || column === undefined) return false;
   const line = readSourceOrEmpty(file).split('\n')[Number(at.slice(file.length + 1)) - 1];
   return line?.[column - 1] === '@';

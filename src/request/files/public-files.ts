@@ -203,17 +203,17 @@ function weightOf({ bytes }: FileContent): number {
 
 const NO_LINES = { headers: [], droppedHeaders: [], etag: undefined, lastModified: undefined };
 
-type Headers = Readonly<Record<string, string>>;
+type HeaderFields = Readonly<Record<string, string>>;
 
 /** @throws TypeError when the function of the service file returns no plain object of headers */
-function ownHeadersOf(name: string, headersOf: FileHeaders | undefined): Headers {
+function ownHeadersOf(name: string, headersOf: FileHeaders | undefined): HeaderFields {
   const own: unknown = headersOf?.(name) ?? {};
   // `Object.entries` reads a Map or a promise as empty, so a file would lack its Content-Security-Policy.
-  if (isPlainObject(own)) return own as Headers;
+  if (isPlainObject(own)) return own as HeaderFields;
   throw new TypeError(`public.headers returned ${nameKind(own)} for ${name}: return a plain object`);
 }
 
-const readFields = (fields: Headers) => readHeaders(Object.entries(fields), true);
+const readFields = (fields: HeaderFields) => readHeaders(Object.entries(fields), true);
 
 function redirect(address: string): Answer {
   const body = { kind: 'whole', content: '' } as const;
@@ -226,8 +226,8 @@ function redirect(address: string): Answer {
 function answerOf(
   content: FileContent,
   lines: readonly string[],
-  fields: Headers,
-  own: Headers,
+  fields: HeaderFields,
+  own: HeaderFields,
   coding?: string,
 ): Answer {
   const validators = { ETag: entityTagOf(content, coding), 'Last-Modified': modifiedTimeOf(content) };

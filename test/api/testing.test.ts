@@ -206,8 +206,9 @@ describe('startTest', async () => {
     for (const made of [coverage, tables]) mkdirSync(made);
     const controllers = JSON.stringify(dir);
     runScript(
+      // A connection that stays open would keep the process for four seconds.
       `const api = await startTest({ controllers: ${controllers} });
-      await api.fetch('/book');
+      await api.fetch('/book', { headers: { Connection: 'close' } });
       await startTest({ controllers: ${controllers}, env: { BODY_LIMIT: 'much' } }).catch(() => console.log('refused'));`,
       { NODE_V8_COVERAGE: coverage, TMPDIR: tables },
     );

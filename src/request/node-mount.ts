@@ -134,8 +134,7 @@ function setHeaders(response: ServerResponse, ownHeaders: OwnHeaders | undefined
   const lines = Object.entries(response.getHeaders()).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => [name, String(one)]),
   );
-  const hasContent = !NEVER_A_BODY.has(Number(args[0]));
-  appendLines(response, ownHeaders?.addTo(lines, hasContent).slice(lines.length) ?? []);
+  appendLines(response, ownHeaders?.addTo(lines, true).slice(lines.length) ?? []);
   return args.filter((arg) => typeof arg !== 'object');
 }
 

@@ -31,13 +31,16 @@ export function writeWholeFile(path: string, text: string | Buffer, options: Who
 /**
  * Creates a file, which can be a draft. Its name survives a power cut only after `syncFolder`.
  *
- * @throws the error of a system call, EEXIST when there is a file; a part of the text can then be on the disk
+ * @throws the error of a system call, EEXIST when there is a file. A file that could not be filled is removed
  */
 export function writeNewFile(path: string, text: string | Buffer, mode = 0o600, isDurable = true): void {
   const file = openSync(path, 'wx', mode);
   try {
     writeFileSync(file, text);
     if (isDurable) fsyncSync(file);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
   } finally {
     closeSync(file);
   }

@@ -63,3 +63,18 @@ test('a write that fails throws the error of the system, and leaves no draft', (
   assert.equal(readFileSync(join(folder, 'file'), 'utf8'), 'old');
   assert.deepEqual(readdirSync(folder).sort(), ['file', 'taken']);
 });
+
+test('a new file that could not be filled, as on a full disk, is removed', (t) => {
+  const path = join(createFolder(t), 'a');
+  const full = Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+  t.mock.method(fs, 'writeFileSync', () => {
+    throw full;
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.throws(() => writeNewFile(path, 'text'), full);
+  assert.equal(fs.existsSync(path), false);
+});

@@ -1,10 +1,11 @@
 // `gatefold init [FOLDER]` creates a project from examples/smallest, with the name of its folder. Existing files are
 // never changed.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { plain } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
+import { writeNewFile } from '../../base/whole-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { typescriptSupport } from '../../live/load/typescript.ts';
 import { packagePath, version } from '../../own-files.ts';
@@ -161,7 +162,7 @@ function hasControllers(folder: string): boolean {
 function makeFile(path: string, text: string): boolean {
   try {
     makeFolder(dirname(path));
-    writeFileSync(path, text, { flag: 'wx' });
+    writeNewFile(path, text, 0o666, false);
     return true;
   } catch (error) {
     if (existsSync(path)) return false;

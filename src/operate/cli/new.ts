@@ -1,11 +1,12 @@
 // `gatefold new GROUP` creates a controller to edit. The command never changes an existing file.
-import { existsSync, lstatSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { groupNameOf, isRoot, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { plain, shortPlace } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
+import { writeNewFile } from '../../base/whole-file.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../../live/load/naming.ts';
 import { routeTable } from '../../request/routes.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
@@ -28,7 +29,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     const conflict = findConflict(group, dir);
     if (conflict !== undefined) throw new CommandError(`Cannot make ${path}: ${conflict}`);
     makeFolder(dirname(path));
-    writeFileSync(path, sourceOf(group, basePath, serviceMentions('results', dir)), { flag: 'wx' });
+    writeNewFile(path, sourceOf(group, basePath, serviceMentions('results', dir)), 0o666, false);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`Cannot make ${path}: ${reasonOf(error, path)}`);

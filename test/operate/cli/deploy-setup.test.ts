@@ -32,7 +32,7 @@ function setUpOn(t: TestContext, dir: string, { units = {}, home, uid = 0 }: Mac
   const programs: string[] = [];
   const user = home === undefined ? undefined : `shop:x:1:1::${home}:/bin/sh\n`;
   const mocks = [
-    ...(['existsSync', 'readFileSync', 'writeFileSync', 'chmodSync'] as const).map((name) => {
+    ...(['existsSync', 'readFileSync', 'openSync', 'chmodSync'] as const).map((name) => {
       const original = fs[name] as (...values: unknown[]) => unknown;
       return t.mock.method(fs, name, (path: unknown, ...more: unknown[]) => original(here(path), ...more));
     }),

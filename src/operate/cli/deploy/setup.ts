@@ -1,9 +1,10 @@
 // `gatefold deploy --setup` makes what a service needs before its first release. Existing files stay, because somebody
 // may have edited them.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../../base/failure.ts';
+import { writeNewFile } from '../../../base/whole-file.ts';
 import { packagePath } from '../../../own-files.ts';
 import type { Order } from './order.ts';
 import { runProgram } from './serving.ts';
@@ -56,7 +57,7 @@ type NewFile = readonly [path: string, text: string, mode: number];
 function makeFiles(files: readonly NewFile[]): string[] {
   const madeFiles = files.filter(([path, text, mode]) =>
     makeIfMissing(() => {
-      writeFileSync(path, text, { flag: 'wx', mode });
+      writeNewFile(path, text, mode);
       // The umask of the user may have removed some permissions from the mode.
       chmodSync(path, mode);
     }),

@@ -441,6 +441,25 @@ for (const [program = '', ...words] of SHELLS) {
       }
       assert.equal(readEnvironment(dir).GREETING, 'good day');
     });
+
+    test('the scripts refuse an env file of which a line does not set its setting', (t) => {
+      const dir = makeProject(t);
+      const [run, name] = [serviceScript('server', dir, 'controllers', 'echo'), './env does not set'];
+      const ended = (env: string) => {
+        writeFileSync(join(dir, 'env'), env);
+        const { status, stdout, stderr } = sh(run, { env: { PATH: process.env.PATH } });
+        return [status, stdout, stderr.split('\n').at(-2)];
+      };
+      const address = 'postgres://u@db/d?sslmode=verify-full&application_name=shop';
+      assert.deepEqual(ended(`PORT=1\nSTORE=${address}\n`), [1, '', `${name} STORE: quote its value: STORE='...'`]);
+      assert.throws(() => readEnvironment(dir), {
+        message: `${dir}/env does not set STORE: quote its value: STORE='...'`,
+      });
+      for (const line of ['RATE_LIMIT=100/s burst 500', 'export RATE_LIMIT=100/s&true'])
+        assert.deepEqual(ended(`${line}\n`), [1, '', `${name} RATE_LIMIT: quote its value: RATE_LIMIT='...'`]);
+      const right = `HOST=\nexport STORE='${address}' RATE_LIMIT="1/s burst 5"\nKEY="a\nTWO==\n"\n# DOMAINS=a&b\n`;
+      assert.equal(ended(right)[1], 'runtime/current/dist/server.js\n');
+    });
   });
 }
 

@@ -16,18 +16,31 @@ const LOAD_WAIT = 120_000;
 /** Milliseconds between two reads of `generation.json`. */
 const POLL_INTERVAL = 50;
 
+/**
+ * Lines of sh for after the file `env`. A shell takes the end of `NAME=a b` and `NAME=a&b` for another command, and
+ * does not set NAME. A service without its STORE or RATE_LIMIT must not start.
+ */
+export const CHECK_ENV = `[ ! -f ./env ] || (
+  for name in $(sed -n 's/^\\(export *\\)*\\([A-Z_]\\{4,\\}\\)=.*/\\2/p' ./env); do
+    eval "[ \\\${$name+x} ]" || { echo "./env does not set $name: quote its value: $name='...'" >&2; exit 1; }
+  done
+) || exit 1
+`;
+
 /** Reads the file `env` by a shell, as `run` does. @throws Error with a message of one line */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   // Commands in `env` may print. Their output must not come before the JSON. NODE_OPTIONS are those of the service, and
   // can load a file of a release that is not there yet.
   const print = 'JSON.stringify({ ...process.env, NODE_OPTIONS: process.argv[1] || undefined })';
   const script = `set -a; [ ! -f ./env ] || . ./env >/dev/null
-set -- "\${NODE_OPTIONS-}"; NODE_OPTIONS=; exec "$0" -p '${print}' -- "$1"`;
+${CHECK_ENV}set -- "\${NODE_OPTIONS-}"; NODE_OPTIONS=; exec "$0" -p '${print}' -- "$1"`;
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
   if (status === 0) {
     const env = JSON.parse(stdout);
     return withEnvFiles(env, env.ENV_FILE || 'off', dir);
   }
+  const unset = /^\.(\/env does not set [A-Z_]+: quote its value: .*)$/m.exec(stderr)?.[1];
+  if (unset !== undefined) throw new Error(`${dir}${unset}`);
   // The shell's own message may quote a secret setting, so the error has only the number of the line.
   const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
   const place = line === undefined ? 'it' : `line ${line}`;

@@ -7,7 +7,7 @@ import { errorCode } from '../../../base/failure.ts';
 import { writeNewFile } from '../../../base/whole-file.ts';
 import { packagePath } from '../../../own-files.ts';
 import type { Order } from './order.ts';
-import { runProgram } from './serving.ts';
+import { CHECK_ENV, runProgram } from './serving.ts';
 import { quote } from './ssh.ts';
 
 /** The units in this folder are made by administrators, and override the units of packages. */
@@ -66,6 +66,7 @@ function makeFiles(files: readonly NewFile[]): string[] {
 }
 
 const ENV_TEXT = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
+# Quote a value with a space, & or $: RATE_LIMIT='100/s burst 500'
 # This file may have secrets. Only its owner and its group can read it.
 `;
 /** The working folder of the service has `current`, so each release brings its own page. */
@@ -79,7 +80,7 @@ export function serviceScript(program: keyof typeof ABOUT, dir: string, controll
 cd ${quote(dir)} || exit 1
 set -a
 [ ! -f ./env ] || . ./env
-: "\${NODE_ENV:=production}" "\${READY:=all}"
+${CHECK_ENV}: "\${NODE_ENV:=production}" "\${READY:=all}"
 CONTROLLERS_DIR=\${CONTROLLERS_DIR:-"$PWD"/current/${quote(controllers)}}
 DATA_DIR=\${DATA_DIR:-"$PWD"/data}
 ${program === 'cli' ? asOwnerOfData(command) : ''}exec ${command}

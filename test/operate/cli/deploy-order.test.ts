@@ -271,7 +271,7 @@ test('packages are installed, or copied from the release before, and predeploy h
   const machine = createMachine(t);
   const { dir } = machine;
   const npm =
-    '#!/bin/sh\necho "$GREETING $*" >>"$LOG"\n[ "$1" = ci ] && mkdir -p node_modules/x w/node_modules/y\n[ "$2" != fail ]\n';
+    '#!/bin/sh\necho "$GREETING $DATA_DIR $*" >>"$LOG"\n[ "$1" = ci ] && mkdir -p node_modules/x w/node_modules/y\n[ "$2" != fail ]\n';
   const bin = createFolder(t, { npm });
   chmodSync(join(bin, 'npm'), 0o755);
   const log = join(bin, 'log');
@@ -279,11 +279,11 @@ test('packages are installed, or copied from the release before, and predeploy h
   const files = { ...FILES, 'package-lock.json': '{"packages":{"node_modules/x":{},"w":{},"w/node_modules/y":{}}}' };
   const asked = () => readFileSync(log, 'utf8').trimEnd().split('\n');
   assert.deepEqual((await machine.run({}, files)).steps, ['npm ci', `swap to ${R1}`]);
-  assert.deepEqual(asked(), ['hi ci --omit=dev --no-audit --no-fund']);
+  assert.deepEqual(asked(), [`hi ${dir}/data ci --omit=dev --no-audit --no-fund`]);
   machine.write();
   const scripts = { ...files, 'package.json': '{"name":"shop","scripts":{"predeploy":"x"}}' };
   assert.deepEqual((await machine.run({ releaseName: R2 }, scripts)).steps, ['npm run predeploy', `swap to ${R2}`]);
-  assert.deepEqual(asked().slice(1), ['hi run predeploy']);
+  assert.deepEqual(asked().slice(1), [`hi ${dir}/data run predeploy`]);
   for (const path of ['node_modules/x', 'w/node_modules/y']) assert.ok(existsSync(join(dir, 'current', path)), path);
   const other = { ...files, 'package-lock.json': '{"packages":{"":{}}}' };
   assert.deepEqual((await machine.run({ releaseName: R3 }, other)).steps, ['npm ci', `swap to ${R3}`]);
@@ -459,7 +459,7 @@ test('--setup makes each file once, and closes the settings and the data', {
   const text = readFileSync(path('env'), 'utf8');
   assert.match(
     text,
-    /^# Settings of the service .*\n# This file may have secrets\. .*\nPUBLIC_DIR=current\/web\/dist\nPUBLIC_FALLBACK=index\.html\n$/,
+    /^# Settings of the service .*\n# Quote .*\n# This file may have secrets\. .*\nPUBLIC_DIR=current\/web\/dist\nPUBLIC_FALLBACK=index\.html\n$/,
   );
   const again = await machine.run({ setup: true, releaseName: R2 });
   assert.deepEqual(again.result?.notes.slice(0, -1), [advice]);

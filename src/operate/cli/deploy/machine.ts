@@ -104,7 +104,8 @@ async function deploy(order: Order): Promise<Result> {
   const release = isRollback ? releaseBefore(dir, current) : order.releaseName;
   const gatefoldCopy = (isRollback ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
   if (isRollback) await report(`swap to ${release}`);
-  else await makeRelease({ order, before, env, group: serviceGroup(dir, dataDir), report });
+  else
+    await makeRelease({ order, before, env: { ...env, DATA_DIR: dataDir }, group: serviceGroup(dir, dataDir), report });
   const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
   const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {

@@ -27,6 +27,7 @@ import { manifestField, npmLockOf, RELEASE_NOTE, withSlashes } from './project.t
 export interface ReleaseOptions {
   readonly order: Order;
   readonly before: string | undefined;
+  /** The environment of npm. Its DATA_DIR is absolute, because npm runs in the release, and the service in DIR. */
   readonly env: NodeJS.ProcessEnv;
   /** The group of the service; undefined when this user runs the service. */
   readonly group: number | undefined;

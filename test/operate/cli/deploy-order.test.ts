@@ -208,6 +208,19 @@ describe('a release that does not serve', () => {
     assert.deepEqual([machine.releases(), machine.current()], [[R1], [`releases/${R1}`, 'one']]);
   });
 
+  test('is never current without the folder that the service reads', async (t) => {
+    const machine = createMachine(t);
+    await machine.run({});
+    machine.write();
+    const files = { 'package.json': '{}', 'src/controllers/AController.js': 'old' };
+    const { result } = await machine.run({ releaseName: R2, controllers: 'src/controllers' }, files, (step) => {
+      if (step === `swap back to ${R1}`) assert.equal(machine.current()[0], `releases/${R1}`);
+    });
+    const cure = 'If .gatefoldignore names it, remove the line; if it was renamed, make a link';
+    assert.deepEqual(result?.errors, [`${R2} has no controllers, which the service reads. ${cure}`]);
+    assert.deepEqual([result?.state, machine.releases()], ['failed', [R1]]);
+  });
+
   test('stays while a worker of it serves, and a release before it that fails, too, is named', async (t) => {
     const machine = createMachine(t);
     await machine.run({});

@@ -2,7 +2,7 @@
 // waits until the service has loaded it. A release that does not serve is undone. Once the link has changed, the
 // process finishes even when the connection to the deploying machine is lost.
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { describeFailure } from '../../../base/failure.ts';
 import { acquireLock } from '../../../base/folder-lock.ts';
 import type { GenerationRecord } from '../../../live/supervisor/generation-file.ts';
@@ -13,6 +13,7 @@ import {
   pruneReleases,
   readCurrent,
   readNote,
+  releasePath,
   removeLeftovers,
   removeRelease,
   setCurrent,
@@ -140,6 +141,15 @@ function releaseBefore(dir: string, current: string | undefined): string {
   return before;
 }
 
+/** @throws Error when a release lacks the folder that the service reads. The service would wait for that folder */
+function checkFolder(folder: string, dir: string, release: string): void {
+  const path = relative(join(dir, 'current'), folder);
+  if (path.startsWith('..') || existsSync(join(releasePath(dir, release), path))) return;
+  throw new Error(
+    `${release} has no ${path}, which the service reads. If .gatefoldignore names it, remove the line; if it was renamed, make a link`,
+  );
+}
+
 /** Changes the links to a release and to its copy of Gatefold, and waits until the service has loaded the release. */
 async function activate(
   { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
@@ -149,6 +159,7 @@ async function activate(
   try {
     const record = readRecord(dataDir);
     const wasRunning = isRunning(record);
+    if (wasRunning) checkFolder(record.folder, dir, release);
     const runsOtherCopy = wasRunning && record.runtime !== realpathSync(join(dir, 'runtime', gatefoldCopy));
     setCurrent(join(dir, 'runtime'), gatefoldCopy);
     setCurrent(dir, join('releases', release));

@@ -500,7 +500,7 @@ function fakeSsh(t: TestContext, text: string): string {
 }
 
 test('runRemote fails when the connection breaks within a line of the answer', async (t) => {
-  fakeSsh(t, `#!/bin/sh\nprintf '${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`);
+  fakeSsh(t, `#!/bin/sh\nprintf '\\033]0;vm\\007${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`);
   const lines: unknown[] = [];
   const onLine = (line: unknown) => void lines.push(line);
   await assert.rejects(runRemote({ host: 'vm', command: 'true', onLine }), /Cannot reach vm: the connection broke/);

@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { CommandError } from '../command.ts';
 
-/** The start of each line of an answer. Other lines, which a login shell may print, are ignored. */
+/** The start of each answer. Other lines, and a text before it in its line, are those of a login shell. */
 export const MARK = 'gatefold-deploy ';
 
 export interface RemoteCommand {
@@ -37,7 +37,8 @@ export async function runRemote({ host, command, files, onLine }: RemoteCommand)
   const ssh = spawn('ssh', args);
   const errorLines = collectErrorLines(ssh);
   readLines(ssh.stdout, MAX_ANSWER_LINE, (line) => {
-    const value = line.startsWith(MARK) ? parseOrIgnore(line.slice(MARK.length)) : undefined;
+    const start = line.indexOf(MARK);
+    const value = start < 0 ? undefined : parseOrIgnore(line.slice(start + MARK.length));
     if (value !== undefined) onLine(value);
   });
   // Without this listener, a write to a lost connection would end this process. `exitOf` reports the loss.

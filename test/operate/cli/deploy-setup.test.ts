@@ -18,10 +18,12 @@ interface Machine {
   /** The home folder of the user `shop`. Default: there is no such user. */
   readonly home?: string;
   readonly uid?: number;
+  /** The path of Node. */
+  readonly node?: string;
 }
 
 /** Sets DIR up on a machine with systemd. */
-function setUpOn(t: TestContext, dir: string, { units = {}, home, uid = 0 }: Machine = {}) {
+function setUpOn(t: TestContext, dir: string, { units = {}, home, uid = 0, node = '/usr/bin/node' }: Machine = {}) {
   const root = createFolder(t, { 'run/systemd/system/x': '', 'etc/systemd/system/x': '' });
   const here = (path: unknown) =>
     (/^\/(?:etc|run|(?:usr\/(?:local\/)?)?lib)\/systemd\//.test(String(path)) ? root : '') + path;
@@ -53,10 +55,13 @@ function setUpOn(t: TestContext, dir: string, { units = {}, home, uid = 0 }: Mac
     ),
   ];
   syncBuiltinESMExports();
+  const { execPath } = process;
+  process.execPath = node;
   try {
     const notes = setUp({ dir, name: 'shop', controllers: 'controllers', hasPage: false } as Order);
     return { notes, programs, unit: (name: string) => join(root, UNITS, name) };
   } finally {
+    process.execPath = execPath;
     for (const { mock } of mocks) mock.restore();
     syncBuiltinESMExports();
   }
@@ -120,6 +125,15 @@ for (const [name, machine] of [
     });
     assert.equal(existsSync(join(dir, 'env')), false);
   });
+
+test('--setup with systemd refuses a Node that the unit could not run', (t) => {
+  const dir = createDir(t);
+  for (const node of ['/root/.nvm/versions/node/v24.0.0/bin/node', '/home/ada/.volta/bin/node'])
+    assert.throws(() => setUpOn(t, dir, { node }), {
+      message: `The service could not run ${node}, because systemd closes the folders of users to it: install Node for all users (nodejs.org/en/download)`,
+    });
+  assert.equal(existsSync(join(dir, 'env')), false);
+});
 
 test('--setup by another user than root makes no unit', (t) => {
   const dir = createDir(t);

@@ -24,6 +24,10 @@ export function setUp({ dir, name, controllers, hasPage }: Order): string[] {
   const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
   if (hasSystemd) {
     refuseTakenName(dir, name);
+    if (isBelowHome(process.execPath) && !isBelowHome(dir))
+      throw new Error(
+        `The service could not run ${process.execPath}, because systemd closes the folders of users to it: install Node for all users (nodejs.org/en/download)`,
+      );
     const unit = readFileSync(join(packagePath(), 'deploy/gatefold.service'), 'utf8');
     files.push(
       [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
@@ -103,8 +107,7 @@ fi
 
 /** Adapts deploy/gatefold.service, the systemd unit for a checkout in /opt, to the folder of a deployed project. */
 export function unitOf(unit: string, dir: string, name: string): string {
-  // systemd hides these folders from a unit with ProtectHome=yes. In a command, it reads `$$` as `$`.
-  const isBelowHome = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
+  // In a command, systemd reads `$$` as `$`.
   return unit
     .replace(/^(?:#.*\n)+/, `# ${name} under systemd. Made by gatefold deploy --setup.\n`)
     .replace(/^Description=.*$/m, () => `Description=${name}`)
@@ -117,7 +120,12 @@ export function unitOf(unit: string, dir: string, name: string): string {
     )
     .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${inQuotes(`${dir}/run`).replaceAll('$', '$$$$')}`)
     .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${inQuotes(dir)}\nReadWritePaths=${inQuotes(`${dir}/data`)}`)
-    .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
+    .replace(/^ProtectHome=yes$/m, isBelowHome(dir) ? 'ProtectHome=read-only' : 'ProtectHome=yes');
+}
+
+/** Returns whether systemd hides a path from a unit with ProtectHome=yes. */
+function isBelowHome(path: string): boolean {
+  return /^\/(?:home|root|run\/user)(?:\/|$)/.test(path);
 }
 
 export function socketOf(unit: string, name: string): string {

@@ -11,7 +11,7 @@ import type { Responder } from './answer/response.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation, takesRequest } from './operation-choice.ts';
 import type { ParamsParts } from './params.ts';
-import type { ResolvedPath } from './router.ts';
+import { firstMatch, type ResolvedPath } from './router.ts';
 import { checkMountRequest } from './web-request.ts';
 
 /**
@@ -87,6 +87,9 @@ export function createFindSteps(parts: FindParts, isStrict = false) {
   /** Answers a preflight, unless the group that gets the request itself is a mount that answers OPTIONS. */
   async function answerPreflight(exchange: Exchange): Promise<undefined> {
     const method = String(exchange.request.headers['access-control-request-method'] ?? exchange.verb);
+    const row = firstMatch((exchange.resolvedPath as ResolvedPath).matches, method)?.route;
+    // A row such as `POST /api/idp-signin` gets the request itself before any group.
+    if (row !== undefined && row.target !== 'gateway.index') return void respond.preflight(exchange);
     const named = await (async () => groups.find(exchange.groupInUrl))().catch(() => undefined);
     const group = named && orFallback(named, method, exchange.slugs);
     if (!Array.from(group?.operations.values() ?? []).some(({ mount }) => mount?.ownsCors))

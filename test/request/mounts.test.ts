@@ -446,12 +446,19 @@ describe('fallback of the service file', () => {
   });
 
   test('a preflight of a route is answered by the service', async () => {
-    const preflight = (path: string) =>
-      ask(running, `OPTIONS ${path}\nOrigin: https://x.test\nAccess-Control-Request-Method: GET`);
-    for (const path of ['/api/robots.txt', '/api/order', '/api/broken']) {
-      const { status, body, headers } = await preflight(path);
+    const preflight = (path: string, method: string) =>
+      ask(running, `OPTIONS ${path}\nOrigin: https://x.test\nAccess-Control-Request-Method: ${method}`);
+    for (const [path, method] of [
+      ['/api/robots.txt', 'GET'],
+      ['/api/order', 'GET'],
+      ['/api/broken', 'GET'],
+      ['/api/docs', 'GET'],
+      ['/api/idp-signin', 'POST'],
+    ] as const) {
+      const { status, body, headers } = await preflight(path, method);
       assert.deepEqual([status, body, headers.get('access-control-allow-origin')], [200, '', '*'], path);
     }
+    assert.equal((await preflight('/api/idp-signin', 'PUT')).json.page, '/*');
   });
 
   test('only a key for all groups reaches it', async () => {

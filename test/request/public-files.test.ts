@@ -236,13 +236,15 @@ describe('a path under an empty BASE_PATH', () => {
   });
 
   it('gets the page of the front end where there is no root group', async (test) => {
-    const { get } = await startSite(test, ['index.html'], {
+    const { get, service } = await startSite(test, ['index.html'], {
       settings: { BASE_PATH: '/', PUBLIC_FALLBACK: 'index.html' },
-      expectedErrors: ['request-failed'],
+      expectedErrors: ['request-failed', 'group-not-loadable'],
     });
     assert.equal(await (await get('/tasks/7', { accept: 'text/html' })).text(), 'content of index.html');
     assert.equal((await get('/tasks/7')).status, 404);
     assert.deepEqual(await (await get('/order', { accept: 'text/html' })).json(), { order: 1 });
+    writeFileSync(join(service.dir, 'BrokenController.mjs'), 'throw new Error()');
+    assert.equal((await get('/broken')).status, 500, 'a new group that does not load keeps its path');
   });
 });
 

@@ -74,8 +74,12 @@ export function createFileSteps(
         // A group that does not load is the answer of a later step.
         return undefined;
       }
-      const isRest = group === undefined || group instanceof Promise || isRoot(group.name) || group.name === FALLBACK;
-      if (group instanceof Promise || !isRest) return undefined;
+      if (group instanceof Promise) {
+        // A later step asks again. Without a listener, a group that does not load would be an uncaught exception.
+        group.catch(() => {});
+        return undefined;
+      }
+      if (group !== undefined && !isRoot(group.name) && group.name !== FALLBACK) return undefined;
       if (group !== undefined && hasLiteralRoute(group, verb, location.slugs)) return undefined;
       const outcome = serveFile(exchange);
       if (outcome !== undefined || group !== undefined || groups.find(FALLBACK) !== undefined) return outcome;

@@ -47,7 +47,7 @@ export function createMountGroup(
 ): Group | undefined {
   if (!isMount(exported)) return undefined;
   // The further properties of a copy, such as `{ ...mount(handler), access: 'user' }`, would have no effect.
-  if (!Object.isFrozen(exported))
+  if (Object.keys(exported).join() !== 'kind,handler,settings')
     throw new LoadRefusal('INVALID_EXPORT', 'it is a copy of a mount: write its settings into mount(handler, { … })');
   const stray = Object.keys(moduleExports).find((key) => isMountSetting(key) || PROTECTIONS.test(key));
   if (stray !== undefined)

@@ -529,7 +529,7 @@ describe('a mount that does not load', () => {
     ['guards in another export', `${mounted(ECHO)}export const _before = () => {};`, /_before says nothing/],
     [
       'settings in a copy of the mount',
-      mounted(ECHO).replace(/default (.*);\n$/s, 'default { ...$1, access: "application" };'),
+      mounted(ECHO).replace(/default (.*);\n$/s, 'default Object.freeze({ ...$1, access: "application" });'),
       /it is a copy of a mount: write its settings into mount/,
     ],
     ['a user without authenticate', mounted(ECHO, '{ access: "user" }'), /no service file has authenticate/],

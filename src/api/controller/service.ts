@@ -197,9 +197,9 @@ export function defineService<User extends ServiceUser = ServiceUser>(options: S
   return Object.freeze({ [SERVICE]: true, options });
 }
 
-/** A copy such as `{ ...base, access: 'user' }` is not frozen. Its further properties would have no effect. */
+/** A copy such as `{ ...base, access: 'user' }` is refused. Its further properties would have no effect. */
 export function isService(value: unknown): value is Service {
-  return Object(value)[SERVICE] === true && Object.isFrozen(value);
+  return Object(value)[SERVICE] === true && Object.keys(Object(value)).join() === 'options';
 }
 
 /** An answer of `formatError` that sets its own status, and headers such as `Content-Type`. */

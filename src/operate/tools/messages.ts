@@ -29,10 +29,14 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
   async function listTools({ params }: RpcMessage, conversation: Conversation): Promise<object> {
     // Each list is sent as a whole, so no cursor comes from this server.
     if (params.cursor !== undefined) throw new RpcError('INVALID_PARAMS', 'The cursor is unknown: ask without one');
-    const tools = await allTools();
+    const tools = await allowedTools(await allTools(), conversation);
+    return { tools: tools.map(({ definition }) => definition) };
+  }
+
+  async function allowedTools(tools: readonly Tool[], conversation: Conversation): Promise<readonly Tool[]> {
     const rules = new Set(tools.flatMap(({ access }) => rulesOf(access)));
     if (rules.has('user') || rules.has('caller')) await conversation.identifyUser();
-    return { tools: tools.filter((tool) => conversation.mayCall(tool)).map(({ definition }) => definition) };
+    return tools.filter((tool) => conversation.mayCall(tool));
   }
 
   async function callTool({ params }: RpcMessage, conversation: Conversation): Promise<ToolResult> {
@@ -40,8 +44,12 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     if (tool === undefined)
       throw new RpcError('INVALID_PARAMS', 'There is no tool of this name: tools/list has all names');
     const request = createCallRequest(tool, params.arguments, basePath);
-    if ('problems' in request)
+    if ('problems' in request) {
+      // A caller who may not call the tool learns nothing about its fields.
+      const isAllowed = (await allowedTools([tool], conversation)).length > 0;
+      if (!isAllowed) return createError('The caller may not call this tool: tools/list has those that it may call.');
       return createError(['The arguments are wrong:', ...request.problems.map(describeDetail)].join('\n'));
+    }
     const { name, group, operation, verb } = tool;
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }

@@ -157,7 +157,16 @@ describe('the definition of a service', () => {
 
   it('refuses an export that defineService did not make', () => {
     const copy = { ...defineService({}), access: 'application' };
-    for (const exported of [undefined, null, {}, { strict: true }, () => {}, class {}, copy, Object.freeze({ ...copy })])
+    for (const exported of [
+      undefined,
+      null,
+      {},
+      { strict: true },
+      () => {},
+      class {},
+      copy,
+      Object.freeze({ ...copy }),
+    ])
       assert.throws(() => readDefinition(exported), /is not made by defineService/);
   });
 

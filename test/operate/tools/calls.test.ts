@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { TestCaller } from '../../../src/api/testing.ts';
 import { createFolder, makeRow, writeTable } from '../../support/credentials-bench.ts';
 import { GATEFOLD } from '../../support/service.ts';
 import { callTool, listTools, META, post, send, startShop, textOf } from './shop.ts';
@@ -152,6 +153,9 @@ test('messages use authenticate, access, cors and cookies of the service file, b
   const { structuredContent } = await callTool(as('Token ann'), 'desk_GET_mine');
   assert.deepEqual(structuredContent?.user, { id: 'ann', method: 'GET mine' });
   assert.equal(codeOf(textOf(await callTool(api, 'desk_GET_mine'))), 'USER_REQUIRED');
+  const wrong = async (caller: TestCaller) => textOf(await callTool(caller, 'desk_GET_mine', { size: 1 }));
+  assert.match(await wrong(as('Token ann')), /^The arguments are wrong:/);
+  assert.match(await wrong(api), /^The caller may not call this tool/, 'who may not call learns nothing of the fields');
   assert.equal(codeOf(textOf(await callTool(as('Token broken'), 'desk_GET_mine'))), 'BROKEN');
   const broken = await send(as('Token broken'), 'tools/list');
   assert.deepEqual([broken.status, broken.body.jsonrpc, broken.body.own], [401, '2.0', undefined]);

@@ -151,6 +151,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.showAll(url);
     logDocs(settings, log);
+    logShadowed(settings, log);
     if (hadMadeTypes) void dev?.makeTypes();
   } catch (error) {
     // This error does not end the process: either the workers serve, or `stop` is about to end the process.
@@ -239,16 +240,21 @@ function refuseUnready(status: SupervisorStatus, ready: Settings['ready']): void
 }
 
 /** Logs where the documentation is served, and the setting that turns it off. No controller shows these routes. */
-function logDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
+function logDocs({ docs, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';
   log.info('docs-served', { document: `${basePath}/openapi.json`, page: `${basePath}/docs`, access, setting: 'DOCS' });
-  if (!listGroups(controllersDir).has('Docs')) return;
-  log.warn('group-shadowed', {
-    group: 'Docs',
-    path: `${basePath}/docs`,
-    effect: 'GET shows the page and not the group; DOCS=off gives it back',
-  });
+}
+
+/** Logs each group whose requests a row of the service itself takes (request/routes.ts). */
+function logShadowed({ docs, mcp, controllersDir, basePath }: Settings, log: Log): void {
+  const groups = listGroups(controllersDir);
+  const shadow = (group: string, path: string, effect: string) => {
+    if (groups.has(group)) log.warn('group-shadowed', { group, path: basePath + path, effect });
+  };
+  if (docs !== 'off') shadow('Docs', '/docs', 'GET shows the page and not the group; DOCS=off gives it back');
+  if (mcp !== 'off') shadow('Mcp', '/mcp', 'requests reach the tools and not the group; MCP=off gives it back');
+  shadow('Register', '/register', 'POST is the registration of docs/IDENTITY.md and not the group: rename the group');
 }
 
 /**

@@ -85,7 +85,8 @@ describe('a start fails with one line and exit code 1 for', () => {
 
 describe('a start', () => {
   it('prints localhost for all interfaces, logs the docs page, and warns about world-writable files', async (test) => {
-    const dir = createFolder(test, { 'TestController.js': controller(1), 'DocsController.js': controller(1) });
+    const names = ['TestController.js', 'DocsController.js', 'RegisterController.js', 'McpController.js'];
+    const dir = createFolder(test, Object.fromEntries(names.map((name) => [name, controller(1)])));
     chmodSync(dir, 0o777);
     chmodSync(join(dir, 'TestController.js'), 0o666);
     const service = await startService(test, { dir, env: { HOST: '', WORKERS: '1', RATELIMIT: '1/s' } });
@@ -96,6 +97,8 @@ describe('a start', () => {
     assert.equal(service.output(), `gatefold listening on http://localhost:${service.port}\n`);
     await service.logged('docs-served', ({ access, page }) => access === 'anyone' && page === '/api/docs');
     await service.logged('group-shadowed', ({ group }) => group === 'Docs');
+    await service.logged('group-shadowed', ({ path }) => path === '/api/register');
+    assert.doesNotMatch(service.errors(), /"group":"Mcp"/, 'MCP is off');
     await service.logged('writable-by-everyone', ({ path }) => path === dir);
     await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
   });

@@ -1,10 +1,10 @@
-// Two steps of a request. The first finds out whether the URL names a folder before the group. The second finds the
-// group and the operation that serve the request. The row of a key can name a handler, which then serves whatever the
-// URL is.
+// Three steps of a request. The first finds out whether the URL names a folder before the group. The second checks the
+// rights of a key. The third finds the group and the operation that serve the request. The row of a key can name a
+// handler, which then serves whatever the URL is.
 import { refusal } from '../base/errors.ts';
 import { FALLBACK, isRoot } from '../base/group-name.ts';
 import { checkOperationVerb } from '../callers/access/credential-rights.ts';
-import { checkRights } from '../callers/access/key-check.ts';
+import { checkRights as checkRightsOf } from '../callers/access/key-check.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../live/load/registry.ts';
 import type { Responder } from './answer/response.ts';
@@ -45,6 +45,11 @@ export interface FindParts extends ParamsParts {
 export function createFindSteps(parts: FindParts, isStrict = false) {
   const { groups, respond } = parts;
 
+  /** Checks the rights of a key. Where the fallback may get what a root group does not take, `choose` checks them. */
+  function checkRights(exchange: Exchange): undefined {
+    if (!isRoot(exchange.groupInUrl) || groups.find(FALLBACK) === undefined) checkRightsOf(exchange);
+  }
+
   function findOperation(exchange: Exchange): Outcome {
     const group = groups.find(exchange.caller.row?.handler ?? exchange.groupInUrl);
     return group instanceof Promise ? group.then((loaded) => choose(exchange, loaded)) : choose(exchange, group);
@@ -55,10 +60,8 @@ export function createFindSteps(parts: FindParts, isStrict = false) {
     const { slugs, verb } = exchange;
     const { row } = exchange.caller;
     const group = row?.handler === undefined ? orFallback(named, verb, slugs) : named;
-    if (group !== named) {
-      exchange.groupInUrl = group.name;
-      checkRights(exchange);
-    }
+    if (group !== named) exchange.groupInUrl = group.name;
+    if (isRoot(named.name)) checkRightsOf(exchange);
     exchange.group = group.name;
     // If a handler serves the request, the segment that usually names the group can name the operation.
     const choice = chooseOperation(verb, group, slugs, row?.handler === undefined ? undefined : exchange.groupInUrl);
@@ -98,7 +101,7 @@ export function createFindSteps(parts: FindParts, isStrict = false) {
     if (group !== named) exchange.groupInUrl = FALLBACK;
   }
 
-  return { findOperation, answerPreflight };
+  return { checkRights, findOperation, answerPreflight };
 }
 
 /**

@@ -1,6 +1,6 @@
 // The order of a request's steps, for each row of routes.ts. The order decides what is refused first.
 import type { ControllerParams } from '../api/controller.ts';
-import { type CallerTable, checkRights, createIdentifyCaller } from '../callers/access/key-check.ts';
+import { type CallerTable, createIdentifyCaller } from '../callers/access/key-check.ts';
 import { createCheckMessageOrigin, createCheckOrigin, type OriginParts } from '../callers/access/origin-check.ts';
 import { createRateSteps, type RateOptions } from '../callers/access/rate-steps.ts';
 import { createCheckCaller } from '../callers/access/user-check.ts';
@@ -66,7 +66,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   return (service) => {
     const checkOrigin = createCheckOrigin(service, parts);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
-    const { findOperation, answerPreflight } = createFindSteps(parts, service?.strict);
+    const { checkRights, findOperation, answerPreflight } = createFindSteps(parts, service?.strict);
     const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [

@@ -21,6 +21,7 @@ import { classOf, findProtections } from './protections.ts';
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
 export const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+const MOUNT_CURE = 'write export default mount(handler), or mount.node(application) for one such as Express';
 const MARKED_HIDDEN = 'it is marked private or protected';
 
 export type OperationMethod = (data: unknown, params: ControllerParams) => unknown;
@@ -78,7 +79,8 @@ export interface Unexposed {
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const groupExport = findExport(`${name}Controller`, module);
   if (groupExport === undefined) {
-    const message = `it exports no group: export a class or an object, as default or as ${name}Controller`;
+    const forHandlers = typeof module.default === 'function' ? `; for a handler, ${MOUNT_CURE}` : '';
+    const message = `it exports no group: export a class or an object, as default or as ${name}Controller${forHandlers}`;
     throw new LoadRefusal('INVALID_EXPORT', message);
   }
   const { exported, exportName, moduleExports } = groupExport;
@@ -135,6 +137,9 @@ export function createGroup(
     unexposed.push(...statics);
   }
   const names = new Set(methods.keys());
+  // The application of Hono is such an object. Its own routes would answer no request.
+  if (names.size === 0 && typeof Reflect.get(controller, 'fetch') === 'function')
+    throw new LoadRefusal('INVALID_EXPORT', `it exports a handler with fetch and no operation: ${MOUNT_CURE}`);
   const { declared, guards } = findProtections(groupExport, names);
   const settingsOf = readSettings(declared, names, (method) => method in controller);
   const operations = Array.from(methods, ([key, { method, depth }]): [string, Operation] => {

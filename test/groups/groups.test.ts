@@ -241,7 +241,14 @@ describe('a file that does not load', () => {
       /XController\.mjs:1$/,
     ],
     ['exports nothing', 'XController.mjs', '', /it exports no group/, undefined],
-    ['exports a function', 'XController.mjs', 'export default function index() {}', /it exports no group/, undefined],
+    ['exports a function', 'XController.mjs', 'export default function index() {}', /no group.*mount\.node/, undefined],
+    [
+      'exports an application',
+      'XController.mjs',
+      'export default new (class App { fetch = () => {}; ["_x"]() {} })()',
+      /no operation: write export default mount\(handler\)/,
+      undefined,
+    ],
     ['exports null', 'XController.mjs', 'export default null', /it exports no group/, undefined],
     ['exports an array', 'XController.mjs', 'export default []', /it exports no group/, undefined],
     [

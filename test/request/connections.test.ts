@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -192,6 +192,24 @@ test('closeIdleConnections closes an idle connection, and keeps one whose answer
   assert.ok(length > 20_000_000, `${length} bytes`);
 });
 
+test('closeIdleConnections leaves a connection time for its next request after the end of a long answer', async (t) => {
+  const service = await startService();
+  t.after(service.close);
+  const client = connect(service.port, '127.0.0.1').setEncoding('latin1');
+  t.after(() => client.destroy());
+  for (let requests = 0; requests < 3; requests++) {
+    client.write('GET /api/test HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
+    assert.match(String(answer), /^HTTP\/1\.1 200 /);
+    look(service.app.server, 25);
+  }
+});
+
+/** A draining worker calls this function every 50 ms. */
+function look(server: Server, times: number): void {
+  for (let i = 0; i < times; i++) server.closeIdleConnections();
+}
+
 test('closeIdleConnections keeps a connection that has received a part of its next request', async (t) => {
   const service = await startService();
   t.after(service.close);
@@ -203,17 +221,15 @@ test('closeIdleConnections keeps a connection that has received a part of its ne
   const request = 'GET /api/test HTTP/1.1\r\nHost: x\r\n\r\n';
   client.write(request);
   await once(client, 'data');
-  server.closeIdleConnections();
+  look(server, 30);
   client.write(request.slice(0, 20));
   while (socket.bytesRead < request.length + 20 && !socket.destroyed) await turn();
-  server.closeIdleConnections();
+  look(server, 30);
   client.write(request.slice(20));
   const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
   assert.match(String(answer), /^HTTP\/1\.1 200 /);
   const closed = once(client, 'close');
-  // No request arrives between these two calls.
-  server.closeIdleConnections();
-  server.closeIdleConnections();
+  look(server, 31);
   await closed;
 });
 

@@ -19,12 +19,7 @@ export interface DrainOptions {
   readonly onDrained: () => void;
 }
 
-/**
- * Milliseconds after the end of accepting until idle connections are closed. A request that is on its way then still
- * gets an answer, with `Connection: close`.
- */
-const IDLE_GRACE = 1500;
-/** Milliseconds between two looks at the connections. */
+/** Milliseconds between two looks at the connections. Those that are idle at 30 looks in a row are closed. */
 const SWEEP_INTERVAL = 50;
 /** Milliseconds after `timeout` for which draining still waits for open connections, which are cut at `timeout`. */
 const CUT_GRACE = 200;
@@ -38,14 +33,13 @@ export function drain(
   { timeout, acceptFor, onDrained }: DrainOptions,
 ): void {
   const startedAt = performance.now();
-  /** The time at which accepting ended. */
-  let stoppedAt: number | undefined;
+  let hasStopped = false;
   // The port is closed first. A client that got `Connection: close` before that would reconnect to this worker.
   const stopAccepting = () => {
     // The close() of http.Server would also cut idle connections, on which a request can be on its way.
     if (server.listening) stopListening(server);
     setDraining();
-    stoppedAt = performance.now();
+    hasStopped = true;
   };
   if (acceptFor === null) stopAccepting();
   else setTimeout(() => whenQuiet(server, stopAccepting), Math.min(acceptFor, timeout / 2));
@@ -55,9 +49,8 @@ export function drain(
     // A socket in a TLS handshake is not cut by closeAllConnections(). The end of the process closes it.
     const isGraceOver = now - startedAt >= timeout + CUT_GRACE;
     if (isTimeoutOver) server.closeAllConnections();
-    if (stoppedAt === undefined) return;
-    // Each answer since `stoppedAt` has ended its connection. So an idle connection has been idle since `stoppedAt`.
-    if (now - stoppedAt >= IDLE_GRACE) server.closeIdleConnections();
+    if (!hasStopped) return;
+    server.closeIdleConnections();
     server.getConnections((_error, count) => {
       if ((count > 0 && !isGraceOver) || (pendingWork() > 0 && !isTimeoutOver)) return;
       clearInterval(sweep);

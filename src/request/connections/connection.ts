@@ -24,6 +24,8 @@ export class Connection {
   incompleteSince = 0;
   /** `socket.bytesRead` at the last call of `closeIdleConnections` (connections.ts); -1 before the first call. */
   lastBytesRead = -1;
+  /** The number of calls of `closeIdleConnections` in a row that found the connection idle, without new bytes. */
+  quietLooks = 0;
   /** The total of bytes that the kernel had taken at the last sweep that found unsent bytes; -1 before such a sweep. */
   lastBytesSent = -1;
   /** The time since which the client has read nothing: `lastBytesSent` has not changed since that sweep. */

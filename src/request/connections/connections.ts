@@ -41,6 +41,9 @@ export interface Connections {
   refused(): number;
 }
 
+/** The looks of a drain, 50 ms apart, at which a connection may be idle: together 1.5 s. */
+const MAX_QUIET_LOOKS = 30;
+
 export function createConnections({
   keepAliveTimeout,
   maxConnections,
@@ -115,17 +118,20 @@ export function createConnections({
   }
 
   /**
-   * Ends the idle connections of a worker that drains. The worker calls this function repeatedly. A connection that has
-   * received bytes since the last call is not ended, because these bytes can be the start of a request. This function
+   * Ends the idle connections of a worker that drains. The worker calls this function every 50 ms. The bytes that a
+   * connection receives can be the start of a request. The head of a long answer can be older than the drain, and says
+   * nothing of it. So the client of each connection has MAX_QUIET_LOOKS to send its next request. This function
    * replaces Node's, which also ends connections with unsent bytes.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {
       const connection = socket && connectionOf(socket);
       if (socket === undefined || connection?.lastExchange === undefined) continue;
-      if (!isIdle(connection) || socket.writableLength > 0) continue;
-      if (socket.bytesRead === connection.lastBytesRead) socket.destroy();
+      const hasReceived = socket.bytesRead !== connection.lastBytesRead;
       connection.lastBytesRead = socket.bytesRead;
+      const isQuiet = isIdle(connection) && socket.writableLength === 0 && !hasReceived;
+      connection.quietLooks = isQuiet ? connection.quietLooks + 1 : 0;
+      if (connection.quietLooks >= MAX_QUIET_LOOKS) socket.destroy();
     }
   }
 

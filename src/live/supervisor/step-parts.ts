@@ -109,7 +109,8 @@ export async function endAll(service: Service, acceptFor: number): Promise<void>
   // last copy in the supervisor would let the kernel accept further clients, whose connections are then reset.
   port.close();
   for (const worker of pool.all()) {
-    if (worker.state === 'serving') worker.drain(drainTimeout, acceptFor);
+    // A loaded worker may have the order to listen already, and then it holds connections before it says so.
+    if (worker.state === 'serving' || worker.state === 'loaded') worker.drain(drainTimeout, acceptFor);
     else worker.quit();
   }
   const survivors = await pool.close();

@@ -674,6 +674,7 @@ describe('stop', () => {
     await service.supervisor.stop();
     answer('listening');
     await service.settled();
+    assert.deepEqual(service.story.slice(1), ['drain 1', 'drain 2'], 'the new worker may hold connections already');
     assert.equal(service.logged('generation-serving').length, 1);
     assert.equal(service.logged('generation-rejected').length, 0);
   });

@@ -91,7 +91,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
       } catch (error) {
         const imported = modules.closure().map(({ path }) => path);
         const { reason, dueTo, ...codeAndPlace } = await describeLoadError(error, realPath, imported);
-        if (dueTo !== undefined) modules.watch(dueTo);
+        for (const place of dueTo) modules.watch(place);
         // The cause of a transient error can be gone soon, so such a failure is not remembered.
         if (!isTransient(error)) failures.set(file, { reason, earlierFingerprint });
         const hung = error instanceof HungLoad;

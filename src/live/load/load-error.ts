@@ -12,6 +12,7 @@ import { isOwnFile } from '../../own-files.ts';
 import { filesReachedFrom } from './import-scan.ts';
 import { withAdvice } from './load-advice.ts';
 import { explainPackageType } from './package-type.ts';
+import { placesOfPackage } from './resolutions.ts';
 
 interface Place {
   /** The file and the line of the mistake as `file:line`, or only the file. */
@@ -29,10 +30,10 @@ export interface LoadError extends Place {
   readonly code: LoadErrorCode;
   readonly reason: string;
   /**
-   * A file that is not imported but can be the cause, such as package.json. When it changes, the controller is loaded
-   * again.
+   * Paths that are not imported but can be the cause, such as package.json or the folder of a package that is not
+   * installed yet. When one of them changes, the controller is loaded again.
    */
-  readonly dueTo?: string;
+  readonly dueTo: readonly string[];
 }
 
 /** @param imported the files that this process has imported so far, in the order of their imports */
@@ -44,11 +45,14 @@ export async function describeLoadError(
   const described = await describeSafely(error, file, imported);
   const failedFile = described.at?.replace(/:\d+$/, '') ?? file;
   const explained = explainPackageType(described.reason, failedFile);
-  if (explained !== undefined) return { ...described, ...explained };
-  return { ...described, reason: withAdvice(described.reason, failedFile, described) };
+  if (explained !== undefined) return { ...described, reason: explained.reason, dueTo: [explained.dueTo] };
+  const dueTo = placesOfPackage(described.reason, failedFile);
+  return { ...described, reason: withAdvice(described.reason, failedFile, described), dueTo };
 }
 
-async function describeSafely(error: unknown, file: string, imported: readonly string[]): Promise<LoadError> {
+type Described = Omit<LoadError, 'dueTo'>;
+
+async function describeSafely(error: unknown, file: string, imported: readonly string[]): Promise<Described> {
   try {
     const described = await describe(error, file, imported);
     const isSyntaxError = described.reason.startsWith('SyntaxError');
@@ -60,7 +64,7 @@ async function describeSafely(error: unknown, file: string, imported: readonly s
   }
 }
 
-async function describe(error: unknown, file: string, imported: readonly string[]): Promise<Omit<LoadError, 'code'>> {
+async function describe(error: unknown, file: string, imported: readonly string[]): Promise<Omit<Described, 'code'>> {
   if (!isError(error)) return { reason: `it threw ${describeThrown(error)} while loading` };
   if (error instanceof ContractError)
     return {

@@ -2,7 +2,7 @@
 // one of them changes, the same import leads to other code, although no imported file has changed. So they are parts
 // of the import closure (module-loader.ts).
 import { readFileSync, realpathSync } from 'node:fs';
-import { dirname, join, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
@@ -68,13 +68,11 @@ export function createResolutions(
     }
   }
 
-  /** A package manager makes packages links, and replaces them. */
+  /** A package manager makes packages links, and replaces them. A nearer folder can get the same package later. */
   function recordPackage(importer: string, specifier: string): void {
-    const [name = ''] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
-    for (const folder of foldersAbove(importer)) {
-      const path = join(folder, 'node_modules', name);
-      if (fingerprint(path) === 'absent') continue;
-      return recordWay(path);
+    for (const path of placesOf(specifier, importer)) {
+      if (fingerprint(path) !== 'absent') return recordWay(path);
+      recordFile(path);
     }
   }
 
@@ -108,6 +106,26 @@ export function createResolutions(
     realPathOf,
     links: () => Array.from(links, ([path, target]) => ({ path, fingerprint: target, link: true as const })),
   };
+}
+
+/** Returns the folders in which Node looks for a package, the nearest first. */
+function placesOf(specifier: string, importer: string): string[] {
+  const [name = ''] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
+  return Array.from(foldersAbove(importer), (folder) => join(folder, 'node_modules', name));
+}
+
+/**
+ * Returns the paths whose change can cure a load that has not found a package: `npm ci` brings them. While it writes
+ * the package, the next load names the file that is still missing.
+ *
+ * @param reason the message of Node
+ */
+export function placesOfPackage(reason: string, importer: string): readonly string[] {
+  const [, missing] = /Cannot find (?:package|module) '([^'.#][^']*)'/.exec(reason) ?? [];
+  if (missing === undefined) return [];
+  const [folder] = /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(missing) ?? [];
+  if (folder !== undefined) return [missing, join(folder, 'package.json')];
+  return isAbsolute(missing) ? [] : placesOf(missing, importer);
 }
 
 /** Removes the end that both paths share, if the rest is the link. So a linked folder is one link for all its files. */

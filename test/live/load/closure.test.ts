@@ -122,6 +122,20 @@ describe('the closure of a controller', () => {
     });
   }
 
+  test('contains the nearer folders in which a package can come later', {
+    skip: NODE_TELLS ? false : 'this Node does not report imports',
+  }, async () => {
+    write('node_modules/near/package.json', '{"exports":"./near.js"}');
+    write('node_modules/near/near.js', '');
+    write('controllers/NearController.mjs', `import 'near';`);
+    const loader = createModuleLoader();
+    await loader.load(join(root, 'controllers/NearController.mjs'), 0);
+    assert.deepEqual(
+      loader.closure().filter(({ path }) => path.endsWith('near')),
+      [{ path: join(root, 'controllers/node_modules/near'), fingerprint: 'absent' }],
+    );
+  });
+
   test('contains the links and each package.json that lead to a file', async () => {
     for (const version of ['v1', 'v2']) write(`${version}/x.mjs`, `export const v = '${version}';`);
     symlinkSync('v1', join(root, 'linked'));

@@ -138,7 +138,28 @@ describe('describeLoadError', () => {
       throw new Error('no');
     },
   });
-  const rows: [name: string, error: unknown, described: object][] = [
+  const rows: [name: string, error: unknown, described: object, dueTo?: readonly string[]][] = [
+    [
+      'a package that is not installed',
+      Object.assign(new Error("Cannot find package '@a/b' imported from /p/q/X.ts"), { stack: '' }),
+      {
+        code: 'IMPORT_FAILED',
+        reason: "Error: Cannot find package '@a/b' imported from /p/q/X.ts",
+        at: '/p/q/X.ts',
+      },
+      ['/p/q/node_modules/@a/b', '/p/node_modules/@a/b', '/node_modules/@a/b'],
+    ],
+    [
+      'a package that is being installed',
+      Object.assign(new Error("Cannot find module '/p/node_modules/@a/b/x/y.js'"), { stack: '' }),
+      { code: 'IMPORT_FAILED', reason: "Error: Cannot find module '/p/node_modules/@a/b/x/y.js'" },
+      ['/p/node_modules/@a/b/x/y.js', '/p/node_modules/@a/b/package.json'],
+    ],
+    [
+      'a file that is missing',
+      Object.assign(new Error("Cannot find module '/p/y.js'"), { stack: '' }),
+      { code: 'IMPORT_FAILED', reason: "Error: Cannot find module '/p/y.js'" },
+    ],
     ['a text', 'no', { code: 'IMPORT_FAILED', reason: 'it threw "no" while loading' }],
     ['null', null, { code: 'IMPORT_FAILED', reason: 'it threw null while loading' }],
     ['a number', 7, { code: 'IMPORT_FAILED', reason: 'it threw number while loading' }],
@@ -163,8 +184,8 @@ describe('describeLoadError', () => {
       { code: 'IMPORT_FAILED', reason: `TypeError: a b ${'x'.repeat(485)}` },
     ],
   ];
-  for (const [name, error, described] of rows)
-    it(name, async () => assert.deepEqual(await describeLoadError(error, '/p/X.ts'), described));
+  for (const [name, error, described, dueTo = []] of rows)
+    it(name, async () => assert.deepEqual(await describeLoadError(error, '/p/X.ts'), { ...described, dueTo }));
 
   it('names the package.json that makes a file CommonJS', (test) => {
     const dir = createFolder(test, { 'no/package.json': '{}', 'cjs/package.json': '{"type":"commonjs"}' });

@@ -21,9 +21,11 @@ export function createBackgroundWork(log: Log, leaveContext: (work: () => void) 
       if (typeof work === 'function' && !('then' in work))
         throw new TypeError('waitUntil needs a promise, and got a function: call it, waitUntil(work())');
       const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
-      leaveContext(() => followBackground(exchange, work));
+      // Each call of `then` can run a query of a library again, so only this line calls it.
+      const promise = Promise.resolve(work);
+      leaveContext(() => followBackground(exchange, promise));
       pendingWork.add(facts);
-      Promise.resolve(work).then(
+      promise.then(
         () => pendingWork.delete(facts),
         (error) => {
           pendingWork.delete(facts);

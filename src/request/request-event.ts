@@ -141,11 +141,11 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
   return operationChannel.runStores(event, work) as T;
 }
 
-export function followBackground({ event: requestEvent }: Exchange, work: PromiseLike<unknown>): void {
+export function followBackground({ event: requestEvent }: Exchange, work: Promise<unknown>): void {
   if (requestEvent === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request: requestEvent };
   // A rejection is ignored here, because background.ts logs it.
-  backgroundChannel.tracePromise(() => Promise.resolve(work), event).catch(() => {});
+  backgroundChannel.tracePromise(() => work, event).catch(() => {});
 }
 
 /** Key: an operation. Value: the path template of its last request. Nearly all requests of an operation share one. */

@@ -29,7 +29,9 @@ async function startPeer(test: TestContext): Promise<Peer> {
   const server = createServer((request, response) => {
     requests.push(request.headers);
     if (request.url?.startsWith('/cut')) return void request.socket.destroy();
-    response.statusCode = request.url?.startsWith('/absent') ? 404 : 200;
+    const isAbsent = request.url?.startsWith('/absent');
+    if (isAbsent) response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+    response.statusCode = isAbsent ? 404 : 200;
     response.end('ok');
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
@@ -54,6 +56,12 @@ export default class AskController {
   async 'GET refused/{port}'(_, { path }) { await fetch(base + path.port).catch(() => {}); return {}; }
   async 'GET odd/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, method: 'PURGE' }); return {}; }
   'GET after/{port}'(_, { path, waitUntil }) { waitUntil(later(path.port)); return {}; }
+  'GET after-query'(_, { waitUntil }) {
+    // As a query of knex or Drizzle, which runs each time that its method \`then\` is called.
+    const query = { runs: 0, then(resolve) { this.runs++; resolve(7); } };
+    waitUntil(query);
+    return new Promise((resolve) => setImmediate(() => resolve({ runs: query.runs })));
+  }
   'GET after-fails'(_, { waitUntil }) { waitUntil(Promise.reject(new RangeError('x'))); return {}; }
   async 'POST body/{port}'(data, { path }) { await (await fetch(base + path.port)).text(); return data; }
   async 'GET spans'(_, { trace }) {
@@ -143,7 +151,7 @@ describe('a request that a controller sends', () => {
       assert.equal(tracestate, 'a=1,b=2');
     });
 
-    it(`by ${by} with the answer 404 marks its own span as failed, but not the span of the server`, async (test) => {
+    it(`by ${by} with the answer 404 after early hints marks its own span as failed, but not the span of the server`, async (test) => {
       const peer = await startPeer(test);
       const service = await startTraced(test, { controllers });
       const { server, only } = await ask(service, `${by}/${peer.port}/absent`, 2);
@@ -260,6 +268,11 @@ describe('params.waitUntil', () => {
       ['GET', CLIENT],
       ['waitUntil', INTERNAL],
     ]);
+  });
+
+  it('calls `then` of a query once, because each call would run the query again', async (test) => {
+    const service = await startTraced(test, { controllers });
+    assert.equal((await ask(service, 'after-query', 2)).body.runs, 1);
   });
 
   it('makes a failed span when its promise rejects', async (test) => {

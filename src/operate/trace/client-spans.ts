@@ -99,8 +99,10 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
       const hasTraceparent = hasHeader(request.headers, 'traceparent');
       begin(request, new URL(request.origin).hostname, (name, value) => request.addHeader(name, value), hasTraceparent);
     },
-    'undici:request:headers': ({ request, response }: Message<UndiciRequest>) =>
-      end(request, new URL(request.origin), { status: response.statusCode }),
+    'undici:request:headers': ({ request, response: { statusCode: status = 0 } }: Message<UndiciRequest>) => {
+      // Early hints (103) are published, too, before the answer.
+      if (status >= 200) end(request, new URL(request.origin), { status });
+    },
     'undici:request:error': ({ request, error }: Message<UndiciRequest>) =>
       end(request, new URL(request.origin), { error }),
     'http.client.request.created': ({ request }: Message<ClientRequest>) => {

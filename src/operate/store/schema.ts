@@ -59,11 +59,14 @@ const VERSION_COLUMNS = `h.v::text as head, h.history::text as history,
   substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline,
   (select s.v::int from gatefold.head s where s.space = 'version') as schema`;
 
-/** Bytes of the longest value that is read. A longer one could not arrive within the time limit of a query. */
+/** Bytes of the longest row that is read. A longer one could not arrive within the time limit of a query. */
 export const MAX_VALUE_BYTES = 64 * 1024;
-/** A value that is too long is read as the empty text, which is no valid row. */
+/**
+ * A row that is too long is read as the empty text, which is no valid row. The state of many tasks can be longer, and
+ * as the empty text it would free the lease on all machines.
+ */
 const ENTRY_COLUMNS = `e.name, e.v::text as v,
-  case when octet_length(e.value) > ${MAX_VALUE_BYTES} then '' else e.value end as value`;
+  case when h.space = 'keys' and octet_length(e.value) > ${MAX_VALUE_BYTES} then '' else e.value end as value`;
 
 /** Bytes that a row needs in the table beside its text: a comma, the end of its line, and the time of a revocation. */
 export const ROW_ROOM = 50;

@@ -141,6 +141,13 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(await store.write('keys', [add('new')], 'new'), true);
   });
 
+  it('reads the state of the tasks whole, however long it is', async (test) => {
+    const { store } = await startStore(test);
+    const value = JSON.stringify({ holder: 'x'.repeat(100_000), tasks: {} });
+    assert.equal(await store.write('tasks', [{ name: 'shop', expectedVersion: '', value }], '1'), true);
+    assert.equal((await store.read('tasks', ['shop'])).entries.get('shop')?.value, value);
+  });
+
   it('returns many changes in pages without losing a change', async (test) => {
     const { store } = await startStore(test);
     const { version } = await store.read('keys');

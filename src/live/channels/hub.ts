@@ -62,6 +62,9 @@ export class ChannelHub {
       this.#send({ kind: 'channel-publish', channel, keep, json, publish });
     });
     this.#unconfirmed.delete(publish);
+    // The event itself arrives after this confirmation. A subscription that begins meanwhile begins behind it.
+    const known = this.#channels.get(channel);
+    if (known !== undefined) known.newest = Math.max(known.newest, Number(id.split('.')[1]));
     return id;
   }
 

@@ -127,7 +127,11 @@ describe('a channel', () => {
     const subscriptions = [old, fresh, old].map((worker) => worker.subscribe(ids[29]));
     for (const subscription of subscriptions) assert.deepEqual(dataOf(await take(subscription, 20)), numbers(31, 50));
     await old.publish('live');
+    // Its first event is the next one, also while the worker has not received the event that it has published.
+    const late = old.subscribe();
+    await old.publish('later');
     for (const subscription of subscriptions) assert.deepEqual(dataOf(await take(subscription, 1)), ['live']);
+    assert.deepEqual(dataOf(await take(late, 1)), ['later']);
   });
 
   it('begins with reset for an id that is too old, malformed, of another channel or of another start', async () => {

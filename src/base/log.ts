@@ -83,7 +83,7 @@ export function describeError(thrown: unknown): ErrorFacts {
   const code = readField(thrown, 'code');
   if (typeof code === 'string') facts.error_cause_code = code.slice(0, 100);
   const stack = readField(thrown, 'stack');
-  if (typeof stack === 'string') facts.stack = shortStack(stack);
+  if (typeof stack === 'string') facts.stack = shortStack(stack, MAX_STACK_MESSAGE_LENGTH);
   const cause = readField(thrown, 'cause');
   if (cause !== undefined) facts.cause = messageOf(cause);
   return facts;
@@ -94,11 +94,17 @@ const MAX_STACK_LENGTH = 4000;
 const MAX_STACK_MESSAGE_LENGTH = 200;
 
 /** Cuts the message at the beginning of a stack, so that the places after a long message, such as a query, are kept. */
-function shortStack(stack: string): string {
+function shortStack(stack: string, maxMessageLength: number, cause = ''): string {
   const start = stack.search(FIRST_PLACE);
-  const isLong = start > MAX_STACK_MESSAGE_LENGTH;
-  const text = isLong ? `${stack.slice(0, MAX_STACK_MESSAGE_LENGTH)}…${stack.slice(start)}` : stack;
-  return text.slice(0, MAX_STACK_LENGTH);
+  if (start < 0) return `${stack}${cause}`.slice(0, MAX_STACK_LENGTH);
+  const message = start > maxMessageLength ? `${stack.slice(0, maxMessageLength)}…` : stack.slice(0, start);
+  return `${message}${cause}${stack.slice(start)}`.slice(0, MAX_STACK_LENGTH);
+}
+
+/** Returns the message of an error, its cause and the places of its stack as one text. An error can have no stack. */
+export function stackWithCause(error: Error): string {
+  const { cause } = describeError(error);
+  return shortStack(String(error.stack ?? error), MAX_MESSAGE_LENGTH, cause && `\n[cause] ${cause}`);
 }
 
 function messageOf(thrown: unknown): string {

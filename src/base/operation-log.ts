@@ -3,7 +3,7 @@
 import type { OperationLog } from '../api/controller.ts';
 import type { Exchange } from '../request/exchange.ts';
 import { attempt, isError } from './failure.ts';
-import { describeError, idsOf, type Log, type LogFields } from './log.ts';
+import { describeError, idsOf, type Log, type LogFields, stackWithCause } from './log.ts';
 
 /** The fields of a log line that only the service may set. */
 const RESERVED_FIELDS: ReadonlySet<string> = new Set(
@@ -42,7 +42,7 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
 function messageText(message: unknown): string {
   const isObject = typeof message === 'object' && message !== null;
   return attempt(() => {
-    if (isError(message)) return stackOf(message);
+    if (isError(message)) return stackWithCause(message);
     return isObject ? JSON.stringify(message) : String(message);
   }, 'a message that has no text');
 }
@@ -70,8 +70,5 @@ function namedFields(fields: unknown): object {
 function stackInsteadOfError(this: Record<string, unknown>, name: string, value: unknown): unknown {
   // An error of a library can have a method `toJSON`, whose result is `value`.
   const original = this[name];
-  return isError(original) ? stackOf(original) : value;
+  return isError(original) ? stackWithCause(original) : value;
 }
-
-/** An error can have no stack. */
-const stackOf = (error: Error): string => String(error.stack ?? error);

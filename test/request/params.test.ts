@@ -29,7 +29,7 @@ before(async () => {
           log.info(Object.assign(Object.create(null), { form: '1' }));
           log.info({ toJSON() { throw new Error('no') } });
           log.info('odd', { get a() { throw new Error('b\\nc') } });
-          log.info('odd', { error: new TypeError('not paid'), further: 1 });
+          log.info('odd', { error: new TypeError('not paid ' + 'x'.repeat(9000), { cause: new Error('no card') }), further: 1 });
           // An error of an old package: its class was made without Error(), so it has no stack.
           log.info('odd', { error: Object.assign(Object.create(Error.prototype), { name: 'OldError', message: 'no file' }) });
           log.info('odd', { toJSON: () => ({ event: 'forged' }), further: 2 });
@@ -152,7 +152,7 @@ test('params.log never fails the request, whatever its arguments are', async () 
     ['odd', '{"form":"1"}', 'a message that has no text', ...Array(6).fill('odd'), lines[9]?.message, 'odd'],
   );
   assert.equal(lines[3]?.fields_dropped, 'b');
-  assert.match(String(lines[4]?.error), /^TypeError: not paid\n {4}at /);
+  assert.match(String(lines[4]?.error), /^TypeError: not paid x+…\n\[cause\] no card\n {4}at /);
   assert.equal(lines[4]?.further, 1);
   assert.equal(lines[5]?.error, 'OldError: no file');
   assert.equal(lines[6]?.further, 2);

@@ -47,6 +47,9 @@ export function storeAddressParser(cwd: string) {
     const tls = parseMode(parameters.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full'));
     checkChannelBinding(parameters.get('channel_binding') ?? 'prefer', tls);
     const rootCertificate = parameters.get('sslrootcert') ?? undefined;
+    // Without TLS, nothing would check the certificate that the address trusts.
+    if (rootCertificate !== undefined && tls === 'off')
+      throw new InvalidValue(`${FORM}; its sslrootcert needs sslmode=verify-full`);
     return {
       hosts,
       user: decode(user),

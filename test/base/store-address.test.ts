@@ -43,6 +43,9 @@ describe('STORE', () => {
     '; its channel_binding is prefer, disable, or with sslmode=verify-full require': [
       ...['postgres://u@h/d?sslmode=disable&channel_binding=require', 'postgres://u@h/d?channel_binding=other'],
     ],
+    '; its sslrootcert needs sslmode=verify-full': [
+      ...['postgres://u@localhost/d?sslrootcert=ca.pem', 'postgres://u@h/d?sslmode=disable&sslrootcert=ca.pem'],
+    ],
     '; its parameter pgbouncer is given twice': ['postgres://u@h/d?pgbouncer=true&pgbouncer=true'],
     '; its parameter ssl is not known': ['postgres://u@h/d?ssl=off'],
     '; write % as %25': ['postgres://u:%zz@h/d'],

@@ -24,7 +24,9 @@ const MAX_DRIFT = 50;
 export function copyAttributes(attributes: Attributes = {}): Attributes {
   const entries = Object.entries(attributes).filter(([, value]) => value !== undefined && value !== null);
   const copies = entries.slice(0, MAX_ATTRIBUTES).map(([name, value]) => {
-    return [name, Array.isArray(value) ? value.slice(0, MAX_ITEMS).map(toPrimitive) : toPrimitive(value)] as const;
+    // `map` would keep the gaps of a list, which are no JSON.
+    const copy = Array.isArray(value) ? Array.from(value.slice(0, MAX_ITEMS), toPrimitive) : toPrimitive(value);
+    return [name, copy] as const;
   });
   return Object.fromEntries(copies);
 }

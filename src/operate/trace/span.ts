@@ -2,6 +2,7 @@
 // for the services that are called.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import type { SpanOptions, Trace } from '../../api/controller/trace.ts';
+import { attempt } from '../../base/failure.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../../base/traceparent.ts';
 import { isThenable } from '../../base/values.ts';
 import type { EndedSpan } from './exporter.ts';
@@ -73,7 +74,8 @@ export class Span implements Trace, EndedSpan {
   span<T>(name: string, work: (trace: Trace) => T, { kind = 'internal', attributes }: SpanOptions = {}): T {
     if (!this.isSampled) return work(this);
     const child = this.child();
-    const ownAttributes = copyAttributes(attributes);
+    // Reading attributes can throw, as where a getter of an ORM does. The work runs all the same.
+    const ownAttributes = attempt(() => copyAttributes(attributes), {});
     const end = (): void => child.end(name, kind, ownAttributes);
     const fail = (error: unknown): void => child.end(name, kind, { ...child.fail(error), ...ownAttributes });
     return this.tracer.storage.run(child, () => {

@@ -31,11 +31,33 @@ const values: readonly (readonly [value: unknown, encoded: object])[] = [
   [2 ** 60, { doubleValue: 2 ** 60 }],
   [Object.create(null), { stringValue: 'a value that cannot be converted to text' }],
   ['x'.repeat(5000), { stringValue: 'x'.repeat(4096) }],
+  // A list with a gap.
+  [
+    Object.assign(new Array(2), { 1: 'x' }),
+    { arrayValue: { values: [{ stringValue: 'undefined' }, { stringValue: 'x' }] } },
+  ],
 ];
 for (const [value, encoded] of values)
   it(`writes an attribute as ${JSON.stringify(encoded).slice(0, 50)}`, () => {
     const attribute = encodeAttributes(copyAttributes({ name: value as string }));
     assert.deepEqual(JSON.parse(attribute), { key: 'name', value: encoded });
+  });
+
+for (const attributes of [
+  null,
+  {
+    ok: true,
+    get lazy() {
+      throw new Error('not loaded');
+    },
+  },
+])
+  it(`runs the work of a span whose attributes are ${attributes === null ? 'null' : 'unreadable'}`, () => {
+    const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+    assert.equal(
+      span.span('name', () => 7, { attributes: attributes as never }),
+      7,
+    );
   });
 
 it('estimates the size of a span, also of one with lists', () => {

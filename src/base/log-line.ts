@@ -10,6 +10,7 @@ const MIN_TEXT_LENGTH = 40;
 const ITEMS_PER_CHARACTER = 1 / 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
+const NUMBER = /^\d+$/;
 /** The fields that identify a line and its request. When all tries fail, the line keeps only these fields. */
 const IDENTITY_FIELDS = ['time', 'level', 'event', 'pid', 'request_id', 'trace_id', 'span_id'];
 
@@ -46,7 +47,10 @@ function shorten(value: unknown, length: number, depth: number): unknown {
     const keptItems = value.slice(0, itemCount).map((item) => shorten(item, length, depth - 1));
     return value.length > itemCount ? [...keptItems, `… and ${value.length - itemCount} more`] : keptItems;
   }
-  // The fields that identify a line are among its first ones, so they are kept even when `itemCount` is small.
-  const fields = Object.entries(value).slice(0, itemCount + IDENTITY_FIELDS.length);
+  // The fields that identify a line are among its first ones, so they are kept even when `itemCount` is small. But
+  // JavaScript puts names that are numbers, such as ids of rows, before all others.
+  const fields = Object.entries(value)
+    .sort(([a], [b]) => Number(NUMBER.test(a)) - Number(NUMBER.test(b)))
+    .slice(0, itemCount + IDENTITY_FIELDS.length);
   return Object.fromEntries(fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, depth - 1)]));
 }

@@ -80,6 +80,11 @@ describe('a log line', () => {
       keeps: { generation: 7 },
     },
     { name: 'very many fields', fields: Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`field${i}`, i])) },
+    {
+      name: 'very many fields with numbers as names',
+      fields: Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [i, 'stock'])),
+      keeps: { request_id: 'r-1', 0: 'stock' },
+    },
     { name: 'a long name of a field', fields: { ['k'.repeat(9000)]: 1 } },
     { name: 'deeply nested lists', fields: { deep: JSON.parse(`${'['.repeat(2500)}${']'.repeat(2500)}`) } },
     {

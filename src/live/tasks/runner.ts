@@ -157,7 +157,7 @@ export class TaskRunner {
     }
     if (!lease.isHeld || !isWanted || run?.hasBegun === false) return STEP_MS;
     const record = this.#recordFor(facts);
-    state.lastSuccessAt ||= record.lastSuccessAt ?? 0;
+    state.lastSuccessAt = Math.max(state.lastSuccessAt, record.lastSuccessAt ?? 0);
     const due = this.#takeDue(state, record);
     const worker = workers[this.#lastRun % Math.max(1, workers.length)];
     // The worker of a supervisor that was killed can still run the task.

@@ -288,12 +288,21 @@ test('a machine that stops gives its lease back at once', async (t) => {
 test('a machine without workers leaves the tasks to another', async (t) => {
   const { clocks, runs, machines } = createMachines(t, 2);
   for (const { runner } of machines) runner.serve([every('report', 10)]);
-  await pass(6, clocks, machines);
+  await pass(16, clocks, machines, () => endAll(machines));
   const owner = machines.find(({ lease }) => lease.isHeld) as Machine;
+  const other = machines.find((machine) => machine !== owner) as Machine;
+  const own = owner.mine().length;
   owner.setWorkers(0);
   await pass(40, clocks, machines, () => endAll(machines));
-  assert.ok(runs.length > 0);
-  assert.ok(runs.every(({ machine }) => machine !== owner.name));
+  assert.equal(owner.mine().length, own);
+  assert.ok(runs.length > own);
+  // A machine that runs a task again knows when it last succeeded elsewhere.
+  const { lastSuccessAt } = other.runner.tasks.get('report') ?? {};
+  other.setWorkers(0);
+  owner.setWorkers(1);
+  await pass(30, clocks, machines);
+  assert.ok(owner.mine().length > own);
+  assert.equal(owner.runner.tasks.get('report')?.lastSuccessAt, lastSuccessAt);
 });
 
 test('without the database, no run begins and the signals are aborted before another machine may begin', async (t) => {

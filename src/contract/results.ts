@@ -1,18 +1,19 @@
 // Reads the kinds of answers of an operation from its result type, for the OpenAPI document. A controller with an
 // unsupported result type still loads. The field `undocumentedReason` then says why the document has no type.
-import type { OperationContract, ResultContract } from './contract.ts';
+import type { OperationContract, ResultContract, Schema } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnparsableFile } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
-import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
+import { excludeKinds, includesKind, mayBeAbsent, partsOf, resolve, type Shape, unite } from './types/shape.ts';
 
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
 export const NO_RESULT_TYPE =
   'its result has no type in the source, so it is unknown: annotate it, or write a schema as result';
 const BODILESS_STATUSES = new Set([204, 205, 304]);
+const SCALAR_KINDS = ['string', 'number', 'boolean', 'const'] as const;
 
 export function readResults(
   type: TypeNode | undefined,
@@ -79,13 +80,22 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   };
   // The type allows only undefined, null or both. The service then sends its success message, which needs no schema.
   if (resolve(nonEmptyShape).kind === 'never') return result;
-  const schema = writer.write(nonEmptyShape);
   return {
     ...result,
     ...(mayBeMessage(shape) && { mayBeSuccessMessage: true }),
-    // The service sends `{ "data": 7 }` for 7.
-    schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
+    schema: writeSent(nonEmptyShape, writer),
   };
+}
+
+/** Writes the schema of what the service sends: `{ "data": 7 }` for 7, and a text alone for a `Date`. */
+function writeSent(shape: Shape, writer: SchemaWriter): Schema {
+  const scalars = partsOf(shape).filter(({ kind }) => SCALAR_KINDS.some((scalar) => scalar === kind));
+  if (scalars.length === 0) return writer.write(shape);
+  const others = excludeKinds(shape, ...SCALAR_KINDS);
+  const hasOthers = others.kind !== 'never';
+  const data = writer.write(hasOthers ? unite(scalars) : shape);
+  const wrapped = { type: 'object', properties: { data }, required: ['data'] };
+  return hasOthers ? { anyOf: [wrapped, writer.write(others)] } : wrapped;
 }
 
 /** Returns the type of the events' data, when a type is an event stream or a union of those; else undefined. */
@@ -94,12 +104,6 @@ function eventDataOf(shape: Shape): Shape | undefined {
   const parts = (target.kind === 'union' ? target.parts : [target]).map(resolve);
   const streams = parts.filter((part) => part.kind === 'events');
   return streams.length === parts.length ? unite(streams.map(({ data }) => data)) : undefined;
-}
-
-function isScalar(shape: Shape): boolean {
-  const target = resolve(shape);
-  if (target.kind === 'union') return target.parts.every(isScalar);
-  return /^(?:string|number|boolean|const|date)$/.test(target.kind);
 }
 
 /** Whether the service may send its success message for the value: for undefined, null and true. */

@@ -53,6 +53,7 @@ export default class UserController {
   queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
   soon(): Reply<Ready | Early, User> { return undefined as never; }
   named(): User | Queued { return undefined as never; }
+  when(): Date { return new Date(0); }
   csv(): Reply<200, Readable> { return undefined as never; }
   web(): WebStream { return undefined as never; }
   file(): ReadStream { return undefined as never; }
@@ -153,11 +154,15 @@ test('a result with status 204, 205 or 304 has no body, whatever its type', asyn
   );
 });
 
-test('a result is wrapped in data only when each of its types is a scalar', async () => {
+test('the schema of a result has the form that is sent: a scalar in data, also in a union, and a Date alone', async () => {
   const operations = (await groups.find('user'))?.contract.operations;
   const schemaOf = (name: string) => operations?.get(name)?.results[0]?.schema;
-  assert.deepEqual(Object.keys(schemaOf('scalar')?.properties ?? {}), ['data']);
-  assert.equal(schemaOf('mixed')?.anyOf?.length, 2);
+  const inData = (schema: object) => ({ type: 'object', properties: { data: schema }, required: ['data'] });
+  assert.deepEqual(schemaOf('scalar'), inData({ type: 'number' }));
+  const object = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };
+  assert.deepEqual(schemaOf('mixed'), { anyOf: [inData({ type: 'string' }), object] });
+  assert.deepEqual(schemaOf('lost'), { anyOf: [inData({ const: false }), { $ref: '#/$defs/User' }] });
+  assert.equal(schemaOf('when')?.format, 'date-time');
 });
 
 test('the status in static operations applies to a plain result and not to a Reply', async () => {

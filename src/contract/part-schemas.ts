@@ -3,6 +3,7 @@
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { jsonSchemaOf, needsNoDataType, type QueryAsData, queryAsData, type StandardSchema } from './check/library.ts';
 import type { OperationContract, ResultContract, Schema } from './contract.ts';
+import { sentForm } from './results.ts';
 import type { MoveDefinitions } from './schema/bundle.ts';
 import { readJsonSchema } from './schema/json-schema.ts';
 import { Unsupported } from './source/source-error.ts';
@@ -114,7 +115,7 @@ export function applySchemas(
     ...(result && 'json' in result && { returnedSchema: resultSchema }),
     // The setting `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (settings.status ?? 200) : first.status,
-    schema: resultSchema ?? first.schema,
+    ...(resultSchema && sentForm(resultSchema)),
   };
   const bodySchema = body && write(body, 'body');
   const querySchema = query && write(query, 'query');

@@ -94,8 +94,26 @@ function writeSent(shape: Shape, writer: SchemaWriter): Schema {
   const others = excludeKinds(shape, ...SCALAR_KINDS);
   const hasOthers = others.kind !== 'never';
   const data = writer.write(hasOthers ? unite(scalars) : shape);
-  const wrapped = { type: 'object', properties: { data }, required: ['data'] };
-  return hasOthers ? { anyOf: [wrapped, writer.write(others)] } : wrapped;
+  return hasOthers ? { anyOf: [inData(data), writer.write(others)] } : inData(data);
+}
+
+const inData = (data: Schema): Schema => ({ type: 'object', properties: { data }, required: ['data'] });
+
+/** Returns what is sent for a result with the schema of a library. A text that may be a `Date` stays alone. */
+export function sentForm(schema: Schema): Pick<ResultContract, 'schema' | 'mayBeSuccessMessage'> {
+  const keyword = schema.anyOf === undefined ? 'oneOf' : 'anyOf';
+  const parts = (schema[keyword] as readonly Schema[] | undefined)?.map(sentForm);
+  if (parts !== undefined)
+    return {
+      schema: { ...schema, [keyword]: parts.map((part) => part.schema) },
+      ...(parts.some((part) => part.mayBeSuccessMessage) && { mayBeSuccessMessage: true }),
+    };
+  const types = [schema.type].flat();
+  const isScalar = types.every((type) => /^(?:string|number|integer|boolean)$/.test(String(type)));
+  return {
+    schema: isScalar && schema.format !== 'date-time' ? inData(schema) : schema,
+    ...(types.some((type) => type === 'null' || type === 'boolean') && { mayBeSuccessMessage: true }),
+  };
 }
 
 /** Returns the type of the events' data, when a type is an event stream or a union of those; else undefined. */

@@ -150,6 +150,7 @@ export default class XController {
     library: { body: schema, result: schema },
     broken: { body: broken },
     dated: { body: zod(['unknown']) },
+    scalar: { result: { anyOf: [{ type: 'string' }, { type: 'array' }, { type: 'null' }] } },
   };
   'GET'(data: unknown, params: ControllerParams<{ headers: { /** The key. @minLength 2 */ 'idempotency-key'?: string; 'x-count': Int } }>): User[] { return []; }
   'GET some'(data: unknown, params: ControllerParams): void {}
@@ -161,6 +162,7 @@ export default class XController {
   library(data: unknown) {}
   broken(data: unknown): void {}
   dated(data: unknown): void {}
+  scalar() { return 'x'; }
   untyped() { return {}; }
 }`;
 
@@ -358,6 +360,7 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       post /x/broken x_broken; body json any; ok; 422 InvalidData
       post /x/dated x_dated; body json { at: string {"format":"date-time"}, name: string, length?: any }; ok; 422
           InvalidData
+      post /x/scalar x_scalar; 200 OK, json (({ data: string } | array | null) | Success)
       post /x/untyped x_untyped; 200 OK, json any
       schema User { id: integer, name: string }`,
   },

@@ -45,8 +45,14 @@ interface EventStream<Data> {
 `,
 };
 
-/** Names that the file uses in another meaning, so no type of a group may have them. */
-const RESERVED_NAMES = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
+/** Names that the file or the language uses in another meaning. A schema of a library can have any name. */
+const RESERVED_NAMES = new Set(
+  `Api Reply EventStream Date File Blob Record Readonly AsyncIterable any unknown never object string number boolean
+  symbol bigint undefined void null true false break case catch class const continue debugger default delete do else
+  enum export extends finally for function if import in instanceof new return super switch this throw try typeof var
+  while with implements interface let package private protected public static yield await
+  as infer keyof readonly unique`.split(/\s+/),
+);
 
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
   const sortedGroups = sortedBy(groups, ({ name }) => name);

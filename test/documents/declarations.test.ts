@@ -126,11 +126,15 @@ test('the file has the operations of all groups, and the types that these need',
       'a.b': NUMBER,
       a_b: TEXT,
       '7up': NUMBER,
+      default: TEXT,
       Reply: ITEM,
       Unused: TEXT,
     },
     { name: 'find', data: refer('Item'), dataIsOptional: true, results: returns(refer('Tag')) },
-    { name: 'names', results: returns({ anyOf: [refer('a.b'), refer('a_b'), refer('7up'), refer('Reply')] }) },
+    {
+      name: 'names',
+      results: returns({ anyOf: [refer('a.b'), refer('a_b'), refer('7up'), refer('Reply'), refer('default')] }),
+    },
     {
       name: 'GET {id}',
       summary: 'One of them',
@@ -240,7 +244,7 @@ export interface Api {
   /** A shop */
   shop: {
     find(data?: ShopItem): Tag;
-    names(data: unknown): a_b | a_b2 | _7up | ShopReply;
+    names(data: unknown): a_b | a_b2 | _7up | ShopReply | Shopdefault;
     /** One of them */
     'GET {id}'(data: unknown, params: { path: {
         id: number;
@@ -277,6 +281,8 @@ export type _7up = number;
 export interface ShopReply {
   title: string;
 }
+
+export type Shopdefault = string;
 
 /** An item. */
 export interface OrderItem {

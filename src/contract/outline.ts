@@ -1,6 +1,7 @@
 // Writes the contract of an operation in a few words, for `routes` and `doctor`: `data { name, email, age? }`.
 import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
+import { isFile } from './schema/schema.ts';
 
 export interface ContractOutline {
   /** The checked parts, such as `data { name, age? }, query { dryRun? }`; empty when no part is checked. */
@@ -33,7 +34,7 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>, d
       : 'list';
   if (target.enum !== undefined || 'const' in target) return 'one of its literals';
   if (target.anyOf !== undefined) return `one of ${target.anyOf.length} types`;
-  if (target.contentMediaType !== undefined) return 'file';
+  if (isFile(target)) return 'file';
   return [target.type ?? 'anything'].flat().join(' or ');
 }
 

@@ -14,6 +14,7 @@ import type { PartSchemas } from './part-schemas.ts';
 import { type GroupReader, type LoadedController, type ReadContract, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
+import { isFile } from './schema/schema.ts';
 import { createSourceFiles, type ImportedFiles } from './source/files.ts';
 
 export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
@@ -79,6 +80,14 @@ function addChecks(
       const problem = `closed: true has no effect: ${openReason}, or write closed: false for it`;
       throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
     }
+    if (isNeverSent(contractOf(name), settings, compilers)) {
+      const cure = `static operations = { '${name}': { accepts: ['image/*'] } }, or a field of a form: { file: File }`;
+      throw new ContractError(
+        at,
+        `${name}: its data is a file, and it takes no body of bytes; write ${cure}`,
+        'INVALID_SETTING',
+      );
+    }
     try {
       const check = createRequestCheck(contractOf(name), settings, schemas, compilers);
       if (check !== undefined) requestChecks.set(name, check);
@@ -92,6 +101,16 @@ function addChecks(
   const compileCopy = createCopyCompiler(contract.defs);
   const resultFilterOf = (name: string) => createResultFilter(contractOf(name), compileCopy, resultSchemaOf(name));
   return { contract, requestChecks, resultCheckOf, resultFilterOf };
+}
+
+/** Whether the data must be a file, and the operation takes no body that becomes a file. */
+function isNeverSent(
+  { data, dataIsOptional }: OperationContract,
+  { accepts, body }: RunTimeOperation['settings'],
+  { values }: Compilers,
+): boolean {
+  const isAnyBody = accepts !== undefined || body === 'stream';
+  return data !== undefined && !dataIsOptional && !isAnyBody && isFile(values.resolve(data));
 }
 
 /** Says why an operation would keep undeclared fields in spite of `closed: true`. */

@@ -5,6 +5,7 @@ import { sortedBy } from '../base/sorted-by.ts';
 import { isObject } from '../base/values.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
+import { isFile } from '../contract/schema/schema.ts';
 
 export interface Components {
   /** Returns a copy of a schema, adapted to the document. The schemas that it refers to become components. */
@@ -102,10 +103,6 @@ function adaptForTools(schema: Schema): Schema {
   return others.length === 0 && type !== 'object' ? Object.assign({ type }, schema) : schema;
 }
 
-export function isFile({ type, contentMediaType }: Schema): boolean {
-  return type === 'string' && contentMediaType !== undefined;
-}
-
 export function hasFile(
   schema: Schema | undefined,
   defs: Readonly<Record<string, Schema>>,
@@ -114,6 +111,8 @@ export function hasFile(
   const target = resolveReference(schema, defs);
   if (seen.has(target)) return false;
   seen.add(target);
-  const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];
+  const { items, additionalProperties, properties = {}, prefixItems, anyOf, oneOf, allOf } = target;
+  const lists = [prefixItems, anyOf, oneOf, allOf].filter(Array.isArray);
+  const children: unknown[] = [items, additionalProperties, ...Object.values(properties), ...lists.flat()];
   return isFile(target) || children.some((child) => isObject(child) && hasFile(child, defs, seen));
 }

@@ -4,8 +4,9 @@ import { isBuiltInType, isExactList } from '../base/media-kinds.ts';
 import { METHODS_WITHOUT_BODY } from '../contract/check/library.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
+import { isFile } from '../contract/schema/schema.ts';
 import { type AccessWriter, refusalsOf } from './access.ts';
-import { type Components, hasFile, isFile, type SchemaGroup } from './components.ts';
+import { type Components, hasFile, type SchemaGroup } from './components.ts';
 import type { DocumentedOperation } from './documented.ts';
 
 export interface Endpoint {

@@ -2,7 +2,7 @@
 // can express the length.
 import type { Fields } from '../base/values.ts';
 import type { Schema } from '../contract/contract.ts';
-import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
+import { IS_DATE, isFile } from '../contract/schema/schema.ts';
 
 export type NameOf = (reference: string) => string;
 
@@ -16,7 +16,7 @@ export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string 
   const write = (inner: unknown) => typeText(inner, nameOf, indent);
   if (typeof schema.$ref === 'string') return nameOf(schema.$ref);
   if (schema[IS_DATE]) return Array.isArray(schema.type) ? 'Date | null' : 'Date';
-  if (schema[IS_FILE]) return Array.isArray(schema.type) ? 'File | null' : 'File';
+  if (isFile(schema)) return Array.isArray(schema.type) ? 'File | null' : 'File';
   if ('const' in schema) return literal(schema.const);
   if (Array.isArray(schema.enum)) return unite(schema.enum.map(literal));
   const parts = [schema.anyOf, schema.oneOf].filter(Array.isArray).map((list) => unite(list.map(write)));

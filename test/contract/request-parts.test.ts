@@ -217,6 +217,11 @@ describe('a file is refused', () => {
       "static operations = { created: { closed: 'yes' } }; created(data: unknown) {}",
       /closed must be true or false/,
     ],
+    [
+      'for a file as the whole data without accepts',
+      'created(data: File) {}',
+      /created: its data is a file, and it takes no body of bytes; write static operations = \{ 'created': \{ accepts:/,
+    ],
   ];
   for (const [data, error] of [
     [

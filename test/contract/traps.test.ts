@@ -243,6 +243,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
     'every kind of data': [
       `type Names = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm';
       export default class XController {
+        static operations = { picture: { accepts: ['image/*'] } };
         created(data: 'x' | 'y') { return data; }
         red(data: 'x') { return data; }
         patch(data: string | { a: 1 }) { return data; }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';
-import { IS_DATE, IS_FILE } from '../../src/contract/schema/schema.ts';
+import { IS_DATE } from '../../src/contract/schema/schema.ts';
 import { writeDeclarations } from '../../src/documents/declarations.ts';
 import type { DocumentedGroup } from '../../src/documents/documented.ts';
 import { docComment, typeText } from '../../src/documents/type-text.ts';
@@ -26,8 +26,9 @@ describe('a schema becomes the type', () => {
     [{ $ref: '#/$defs/Item' }, 'Item'],
     [{ type: 'string', [IS_DATE]: true }, 'Date'],
     [{ type: ['string', 'null'], [IS_DATE]: true }, 'Date | null'],
-    [{ type: 'string', [IS_FILE]: true }, 'File'],
-    [{ type: ['string', 'null'], [IS_FILE]: true }, 'File | null'],
+    [{ type: 'string', contentMediaType: 'a/b' }, 'File'],
+    [{ type: 'string', contentEncoding: 'binary' }, 'File'],
+    [{ type: ['string', 'null'], contentMediaType: 'a/b' }, 'File | null'],
     [{ const: "it's" }, "'it\\'s'"],
     [{ const: 'a "b"' }, `'a "b"'`],
     [{ const: null }, 'null'],

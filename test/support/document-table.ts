@@ -51,12 +51,15 @@ const BARE = `${IMPORTS}
  * All of them.
  */
 export default class BareItemController {
+  static operations = { POST: { accepts: ['application/octet-stream'] } };
   /** Ends here. */
   GET(data: { a: string } | { b: Int }): void {}
   HEAD(): void {}
   POST(data: File): void {}
   PUT(data: { cover: File; page?: Int }): void {}
   PATCH(data: { level: { items: { file: File }[] }[] }): void {}
+  'PATCH all'(data: Record<string, File>): void {}
+  'PATCH none'(data: { none: File | null }): void {}
   DELETE(): void {}
   OPTIONS(): void {}
   find(): void {}
@@ -268,6 +271,11 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
           InvalidData
       delete /api/bareItem bareItem_DELETE; ok
       options /api/bareItem bareItem_OPTIONS; ok
+      patch /api/bareItem/all bareItem_PATCH_all; body(false) multipart/form-data object
+          {"additionalProperties":{"type":"string","contentMediaType":"application/octet-stream","format":"binary"}}; ok; 422
+          InvalidData
+      patch /api/bareItem/none bareItem_PATCH_none; body multipart/form-data { none: string,null
+          {"contentMediaType":"application/octet-stream","format":"binary"} }; ok; 422 InvalidData
       post /api/bareItem/find bareItem_find; ok
       get /api/one/{id} one_GET_by_id; path id: string; 200 OK, json any
       post /api/one/hello one_hello; 202 Accepted, json any

@@ -11,6 +11,11 @@ export const IS_FILE = Symbol('file');
 export const IS_TRIMMED = Symbol('trimmed');
 export const FILLS_DEFAULT = Symbol('default');
 
+/** Whether a schema is that of a file. The schema of `z.file()` has an encoding, and not always a media type. */
+export function isFile({ type, contentMediaType, contentEncoding }: Schema): boolean {
+  return [type].flat().includes('string') && (contentMediaType !== undefined || contentEncoding === 'binary');
+}
+
 export interface SchemaWriter {
   /** @throws Unsupported when a type has no JSON form. The writer can then still be used for other types */
   write(shape: Shape): Schema;

@@ -19,10 +19,10 @@ export function follow(part = {}) {
  */
 export function read(schema) {
   const target = follow(schema);
-  const { type, anyOf } = target;
+  const { type, anyOf, oneOf } = target;
   // `type: ['string', 'null']` stands for two alternatives.
   const types = Array.isArray(type) ? type.map((name) => ({ ...target, type: name, $ref: undefined })) : [target];
-  const alternatives = anyOf ?? types;
+  const alternatives = anyOf ?? oneOf ?? types;
   const kinds = alternatives.filter((kind) => kind.type !== 'null' && kind.const !== null);
   const valuesOfKinds = kinds.length > 1 ? kinds.map((kind) => read(kind).values) : [undefined];
   const fixedValues = target.const === undefined ? undefined : [target.const];

@@ -114,11 +114,19 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-/** Finds the made type for a refused one. @throws the error, with the wanted type or with the reason of a stale one */
-export type FindMade = (error: unknown, node: TypeNode, scope: Scope) => { node: TypeNode; scope: Scope };
+export interface TypeInPlace {
+  readonly node: TypeNode;
+  readonly scope: Scope;
+}
 
 export interface MadeTypes {
-  readonly find: FindMade;
+  /** Finds the made type for a refused one. @throws the error, with the wanted type or the reason of a stale one */
+  find(error: unknown, node: TypeNode, scope: Scope): TypeInPlace;
+  /**
+   * Returns the made type of a generic or mapped type; undefined without one, and for a stale one. A field of such a
+   * type is refused only when it is needed, and then its place has other type arguments.
+   */
+  findFresh(node: TypeNode, scope: Scope): TypeInPlace | undefined;
   /** Forgets what was read and compared, because a source of a later group can have changed. */
   release(): void;
 }
@@ -127,9 +135,11 @@ export interface MadeTypes {
 const TAKES_A_PART = /^(?:Pick|Omit|Parameters|ReturnType|ConstructorParameters|InstanceType|Awaited|Exclude|Extract)$/;
 
 export function createMadeTypes(folder: string, path: string, files: SourceFiles): MadeTypes {
-  let index: MadeIndex | undefined | null = null;
+  /** Null before it is read. */
+  let index: MadeIndex | Error | undefined | null = null;
   let newFile: string | undefined;
   const changes = new Map<number, boolean>();
+  const filesWithTypes = new Map<string, boolean>();
 
   function readIndex(): MadeIndex | undefined {
     files.watch(path);
@@ -177,37 +187,81 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
       .find((name) => !known.has(name));
   }
 
-  const find: FindMade = (error, node, scope) => {
-    if (!(error instanceof Unsupported) || error instanceof CircularType || error.cure?.endsWith(ASK) !== true)
-      throw error;
+  /** @throws the reason why the file is not read */
+  function openIndex(): MadeIndex | undefined {
     if (index === null) {
-      index = readIndex();
-      newFile = index && findNewFile(index);
+      try {
+        index = readIndex();
+        newFile = index && findNewFile(index);
+      } catch (error) {
+        index = error as Error;
+      }
     }
-    const [name, sources] = index?.entries[placeKey(folder, scope.path, node, files.textOf(scope.path))] ?? [];
-    const changedSource = sources?.find((i) => {
-      if (!changes.has(i)) changes.set(i, hasChanged(index?.sources[i] as Source));
+    if (index instanceof Error) throw index;
+    return index;
+  }
+
+  /** Whether the file has a place of a made type. Without this look, large files would be searched for each type. */
+  function hasMadeTypes(path: string): boolean {
+    const known = filesWithTypes.get(path);
+    if (known !== undefined) return known;
+    const start = `${nameFrom(folder, path)}@`;
+    const has = Object.keys(openIndex()?.entries ?? {}).some((key) => key.startsWith(start));
+    filesWithTypes.set(path, has);
+    return has;
+  }
+
+  /** Returns the entry of a type, and the source that has changed since the type was made. */
+  function entryOf(node: TypeNode, { path }: Scope): { name: string; changed: string | undefined } | undefined {
+    const opened = openIndex();
+    const entry = opened?.entries[placeKey(folder, path, node, files.textOf(path))];
+    if (opened === undefined || entry === undefined) return undefined;
+    const [name, sources] = entry;
+    const changedSource = sources.find((i) => {
+      if (!changes.has(i)) changes.set(i, hasChanged(opened.sources[i] as Source));
       return changes.get(i) === true;
     });
-    const changed = name && (changedSource === undefined ? newFile : index?.sources[changedSource]?.[1]);
+    return { name, changed: changedSource === undefined ? newFile : opened.sources[changedSource]?.[1] };
+  }
+
+  function typeOf(name: string, { at }: TypeNode, { load }: Scope): TypeInPlace {
+    const scope = { path, module: files.read(path), load, typeParams: NO_TYPE_PARAMS };
+    return { node: { kind: 'name', name, args: [], at }, scope };
+  }
+
+  function find(error: unknown, node: TypeNode, scope: Scope): TypeInPlace {
+    if (!(error instanceof Unsupported) || error instanceof CircularType || error.cure?.endsWith(ASK) !== true)
+      throw error;
+    const { name, changed } = entryOf(node, scope) ?? {};
     if (changed !== undefined) {
       error.message = `${MADE_TYPES_FILE} was made from another ${changed}`;
       error.isStale = true;
     }
-    if (name !== undefined && changed === undefined) {
-      const made = { path, module: files.read(path), load: scope.load, typeParams: NO_TYPE_PARAMS };
-      return { node: { kind: 'name', name, args: [], at: node.at }, scope: made };
-    }
+    if (name !== undefined && changed === undefined) return typeOf(name, node, scope);
     const takesPart =
       /^(?:indexed|keyof|union)$/.test(node.kind) || (node.kind === 'name' && TAKES_A_PART.test(node.name));
     if (error.wanted === undefined || takesPart) error.wanted = { path: scope.path, at: node.at, kind: node.kind };
     throw error;
-  };
+  }
+
+  function findFresh(node: TypeNode, scope: Scope): TypeInPlace | undefined {
+    try {
+      const canDefer = node.kind === 'name' || node.kind === 'mapped';
+      const entry = canDefer && hasMadeTypes(scope.path) ? entryOf(node, scope) : undefined;
+      return entry === undefined || entry.changed !== undefined ? undefined : typeOf(entry.name, node, scope);
+    } catch {
+      // The reason refuses the files that need a made type.
+      return undefined;
+    }
+  }
+
   return {
     find,
+    findFresh,
     release() {
       index = null;
       changes.clear();
+      filesWithTypes.clear();
     },
   };
 }

@@ -6,7 +6,7 @@ import { needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
-import type { FindMade } from './made-types.ts';
+import type { MadeTypes } from './made-types.ts';
 import { applySchemas, type PartSchemas, schemaOfReference, schemasOfSettings } from './part-schemas.ts';
 import { type OperationTools, type RunTimeOperation, readOperation } from './read-operation.ts';
 import { NO_RESULT_TYPE, UNKNOWN_RESULT } from './results.ts';
@@ -48,9 +48,9 @@ export function readGroup(
   { path, group, exportName, classNames }: LoadedController,
   files: SourceFiles,
   importedFiles: ImportedFiles,
-  findMade: FindMade,
+  made: MadeTypes,
 ): GroupReader {
-  const evaluator = createEvaluator(findMade);
+  const evaluator = createEvaluator(made);
   const withPlace = createPlaceAdder(path, files);
   const module = withPlace(() => files.read(path));
   const { levels, hasPackageAncestor } = withPlace(() =>

@@ -49,7 +49,7 @@ export function createReader(
   const made = createMadeTypes(folder, madeTypes, files);
   return {
     openController(controller) {
-      const group = readGroup(controller, files, importedFiles, made.find);
+      const group = readGroup(controller, files, importedFiles, made);
       return {
         ...group,
         readContract: (operations) => addChecks(group.readContract(operations), operations, controller.path),

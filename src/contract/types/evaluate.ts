@@ -1,24 +1,21 @@
 // Evaluates a type of the syntax tree to a shape. The error of an unsupported type has its place. look-up.ts finds the
 // types that names mean, members.ts evaluates the fields of objects, and utility-types.ts computes `Partial` and such.
-import type { FindMade } from '../made-types.ts';
-import { CircularType } from '../source/source-error.ts';
+import type { MadeTypes, TypeInPlace } from '../made-types.ts';
+import { CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { failForMissing, failForPackage, tableCure } from './advice.ts';
 import { inferredField, inferredType, schemaOf } from './inferred.ts';
-import { findType, findValue, readConstant, readEnum, type Scope, shapeAt, withParam } from './look-up.ts';
+import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
+import { evaluateMapped } from './mapped.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
-import { constrain, hasStructure, intersect, intersectIndexes } from './narrow.ts';
+import { constrain, intersect, intersectIndexes } from './narrow.ts';
 import {
   createLazy,
-  excludeKinds,
   type Fail,
   idOf,
-  listConstants,
   type NamedShape,
   NO_NOTES,
   nameOf,
-  type Prop,
-  propsOf,
   type RecordShape,
   refuseEndless,
   resolve,
@@ -51,25 +48,45 @@ function withJsonForm(parts: readonly TypeNode[]): readonly TypeNode[] {
 /** Maximum number of named shapes. The limit ends a type such as `interface G<T> { a?: G<T[]> }`. */
 const MAX_NAMED_SHAPES = 2000;
 
-/** @param findMade finds the type that TypeScript has written out for a refused one (made-types.ts) */
-export function createEvaluator(findMade?: FindMade): Evaluator {
+/** @param made finds the types that TypeScript has written out for refused ones (made-types.ts) */
+export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>): Evaluator {
   const namedShapes = new Map<string, NamedShape>();
   let deferredCount = 0;
-  const tools: MemberTools = { evaluate, defer };
+  const tools: MemberTools = { evaluate, defer, addWanted };
+  /**
+   * The innermost type around the one that is evaluated that is the same for all type arguments. TypeScript is asked
+   * for a type in its place, so it can be asked for this one.
+   */
+  let closed: TypeInPlace | undefined;
 
   function evaluate(node: TypeNode, scope: Scope): Shape {
-    // TypeScript is asked for a type in its place, so the type must be the same for all type arguments.
-    if (findMade === undefined || scope.typeParams.size > 0) return evaluateNode(node, scope);
+    if (made === undefined || scope.typeParams.size > 0) return evaluateNode(node, scope);
     const useMade = (error: unknown): Shape => {
-      const made = findMade(error, node, scope);
-      return evaluateNode(made.node, made.scope);
+      const found = made.find(error, node, scope);
+      return evaluateNode(found.node, found.scope);
     };
+    return evaluateInside({ node, scope }, () => {
+      try {
+        const fresh = made.findFresh(node, scope);
+        if (fresh !== undefined) return evaluateNode(fresh.node, fresh.scope);
+        const shape = evaluateNode(node, scope);
+        const isNamed = node.kind === 'name' && shape.kind === 'named';
+        return isNamed && shape.inferredFrom === undefined ? withFallback(shape, useMade) : shape;
+      } catch (error) {
+        return useMade(error);
+      }
+    });
+  }
+
+  function evaluateInside(place: TypeInPlace | undefined, createShape: () => Shape): Shape {
+    const outer = closed;
+    closed = place;
     try {
-      const shape = evaluateNode(node, scope);
-      const isNamed = node.kind === 'name' && shape.kind === 'named';
-      return isNamed && shape.inferredFrom === undefined ? withFallback(shape, useMade) : shape;
+      return createShape();
     } catch (error) {
-      return useMade(error);
+      throw error instanceof Unsupported ? addWanted(error) : error;
+    } finally {
+      closed = outer;
     }
   }
 
@@ -106,7 +123,7 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
       case 'template':
         return templateShape(node.texts, evaluateAll(node.types, scope), fail);
       case 'mapped':
-        return evaluateMapped(node, scope, fail);
+        return evaluateMapped(node, scope, tools);
       case 'name':
         return evaluateName(node, scope, fail);
       case 'unsupported':
@@ -138,8 +155,24 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     return { kind: 'tuple', items, rest };
   }
 
+  /** Returns an error with the type that TypeScript can write out in its place, or with the reason of a stale one. */
+  function addWanted(error: Unsupported): Unsupported {
+    if (made === undefined || closed === undefined || error.wanted !== undefined) return error;
+    try {
+      made.find(error, closed.node, closed.scope);
+    } catch (found) {
+      if (found instanceof Unsupported) return found;
+    }
+    return error;
+  }
+
+  function evaluateLater(createShape: () => Shape, circularError: CircularType): () => Shape {
+    const place = closed;
+    return createLazy(() => evaluateInside(place, createShape), circularError);
+  }
+
   function defer(name: string, createShape: () => Shape, circularError: CircularType): NamedShape {
-    const target = createLazy(createShape, circularError);
+    const target = evaluateLater(createShape, circularError);
     return { kind: 'named', name, id: `later ${++deferredCount}`, notes: NO_NOTES, target };
   }
 
@@ -171,7 +204,7 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     const typeName = first.name === 'default' ? name : first.name;
     const nameWithArgs = args.length === 0 ? typeName : `${typeName}_${args.map(nameOf).join('_')}`;
     const circularError = new CircularType(`${typeName} depends on itself`, scope.path, node.at);
-    const evaluateOnce = createLazy(() => evaluateDeclarations(declarations, targetScope, args), circularError);
+    const evaluateOnce = evaluateLater(() => evaluateDeclarations(declarations, targetScope, args), circularError);
     const notes = readNotes(declarations, targetScope);
     const shape: NamedShape = { kind: 'named', name: nameWithArgs, id, notes, target: evaluateOnce };
     namedShapes.set(id, shape);
@@ -199,7 +232,9 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
     }
     for (const { doc, at } of declarations) refuseStrayConstraint(doc, failAt(outer, at));
     if (first.kind === 'enum')
-      return readEnum(declarations, outer.module) ?? fail(`a value of the enum ${first.name} is not a literal`);
+      return (
+        readEnum(declarations, outer.module) ?? fail(`a value of the enum ${first.name} is not a literal`, WRITE_OUT)
+      );
     let base: RecordShape | undefined;
     for (const { parents, members } of declarations) {
       for (const node of parents) {
@@ -232,40 +267,6 @@ export function createEvaluator(findMade?: FindMade): Evaluator {
       shapes.set(`keyof ${name}`, shapes.get(operand) ?? { kind: 'never' });
     });
     return shapes;
-  }
-
-  function evaluateMapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
-    const { keys: keysNode, optionalSign } = node;
-    /** `T` in `{ [K in keyof T]: … }`. A field of the result is optional if the field of `T` is. */
-    const sourceNode = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
-    const source = sourceNode && resolve(evaluate(sourceNode, scope));
-    // As in TypeScript, each part of a union is mapped separately if `T` is a type parameter.
-    if (source?.kind === 'union' && sourceNode?.kind === 'name' && scope.typeParams.has(sourceNode.name)) {
-      const mapPart = (part: Shape) => evaluateMapped(node, withParam(scope, sourceNode.name, part), fail);
-      // A part can be the name of another union, whose parts are mapped then.
-      return unite(source.parts.map((part) => (hasStructure(part) ? mapPart(part) : part)));
-    }
-    const keys = resolve(evaluate(keysNode, scope));
-    const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
-    // The fields of `T`, too, for `type A<T, K extends keyof T> = { [P in K]: … }`.
-    const isBody = node === scope.body && keysNode.kind === 'name';
-    const likeProps = propsOf((isBody ? scope.typeParams.get(`keyof ${keysNode.name}`) : undefined) ?? source);
-    const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
-    if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
-    const props = new Map<string, Prop>();
-    // For `T = { [key: string]: unknown; a: number }`, `keyof T` is `string`. The field `a` of `T` is mapped, too.
-    for (const value of isIndexSignature ? (propsOf(source)?.keys() ?? []) : listConstants(keys, fail)) {
-      const sourceProp = likeProps?.get(String(value));
-      const shape = evaluateValue({ kind: 'const', value });
-      props.set(String(value), {
-        shape: optionalSign === '-?' ? excludeKinds(shape, 'undefined') : shape,
-        isOptional: optionalSign === '' ? (sourceProp?.isOptional ?? false) : optionalSign !== '-?',
-        notes: sourceProp?.notes ?? NO_NOTES,
-        isNumberKey: typeof value === 'number',
-      });
-    }
-    const index = isIndexSignature ? evaluateValue(keys) : undefined;
-    return { kind: 'record', props, index, isNumberIndex: keys.kind === 'number' };
   }
 
   function evaluateTypeOf({ name, at }: { name: string; at: number }, scope: Scope, fail: Fail): Shape {

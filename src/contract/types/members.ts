@@ -22,6 +22,7 @@ export interface MemberTools {
   evaluate(node: TypeNode, scope: Scope): Shape;
   /** Returns a shape that is evaluated when it is first needed. @param circularError if it needs itself */
   defer(name: string, createShape: () => Shape, circularError: CircularType): NamedShape;
+  addWanted(error: Unsupported): Unsupported;
 }
 
 /** @param base the record of the parents, and of earlier declarations of the same interface */
@@ -68,7 +69,7 @@ export function evaluateMembers(
 
 function evaluateField(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   if (member.kind !== 'property') return fail(`${name} is a method or an accessor, and has no JSON form`);
-  if (member.type === undefined) return fail(`the field ${name} has no type`);
+  if (member.type === undefined) return fail(`the field ${name} has no type`, WRITE_OUT);
   const prop = constrainField(member, tools.evaluate(member.type, scope), fail);
   const isOwn = !/\.d\.[cm]?ts$|[\\/]node_modules[\\/]/.test(scope.path);
   return prop.isOptional && 'default' in prop.notes && isOwn ? { ...prop, fillsDefault: true } : prop;
@@ -86,7 +87,9 @@ function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools:
     if (!(error instanceof Unsupported)) throw error;
     const isCircular = error instanceof CircularType;
     const notes = member.doc === undefined ? NO_NOTES : readConstraintsOrFail(member.doc, fail).notes;
-    const shape = isCircular ? tools.defer(name, () => refuseEndless(evaluate().shape), error) : failingShape(error);
+    const shape = isCircular
+      ? tools.defer(name, () => refuseEndless(evaluate().shape), error)
+      : failingShape(tools.addWanted(error));
     return { shape, isOptional: member.isOptional, notes };
   }
 }

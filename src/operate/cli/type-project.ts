@@ -47,6 +47,7 @@ const KINDS: Readonly<Record<string, readonly (string | undefined)[]>> = {
   union: ['UnionType'],
   keyof: ['TypeOperator'],
   unsupported: ['ConditionalType', 'MappedType'],
+  mapped: ['MappedType'],
 };
 
 /** Whether TypeScript can write a refused type in another way. It writes a tuple as the reader has refused it. */

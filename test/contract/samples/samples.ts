@@ -351,6 +351,24 @@ type Filled<T> = { [K in keyof T]-?: boolean };
 export type A199 = Filled<Beast | { k: 'fish'; fins?: 1 }>;
 export type A200 = { picked: Pick<Beast, 'k' | 'size'>; rest: Omit<Beast | { k: 1; size: null; fins: 1 }, 'k'> };
 export type A201 = Omit<Beast | { k: 1; [key: string]: number }, 'k'>;
+interface Post {
+  id: number;
+  title: string | null;
+  tags?: string[];
+  at: [lat: number, lng?: number, ...more: (1 | 2)[]];
+  reply?: Post | null;
+  replies: Post[];
+  any: unknown;
+}
+type DeepPart<T> = { [P in keyof T]?: DeepPart<T[P]> };
+type DeepAll<T> = { readonly [P in keyof T]-?: DeepAll<T[P]> };
+type OrNull<T> = { -readonly [K in keyof T]: T[K] | null };
+type Named2<T> = { [K in keyof T]: { at: K; is: T[K] } };
+export type A202 = DeepPart<Post>;
+export type A203 = DeepAll<Post>;
+export type A204 = { a: OrNull<readonly string[]>; b: OrNull<[1, 2?, ...'x'[]] | 'y'>; c: Named2<['a', 'b']>; d: Named2<5> };
+export type A205 = DeepPart<{ kind: 'a'; is: { x: 1 }[] } | { kind: 'b'; is: Record<string, { y: 2 }> }>;
+export type A206 = { set?: DeepPart<Post>['replies']; all?: OrNull<{}>; one: DeepPart<object> };
 void text;
 void regex;
 void tpl;

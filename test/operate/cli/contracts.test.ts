@@ -290,6 +290,40 @@ test('contracts names a file that does not load for another reason, and what is 
   assert.match(text ?? '', /^export type Without_User_id = /m);
 });
 
+test('contracts writes a type out where a field of it is refused, because the field has type arguments', async (t) => {
+  const box = `type Box<T> = { v: T extends 'a' ? 1 : 2 };
+interface Page<T> { rows: Box<T>[]; n: number }
+enum Flag { A = 1 << 0, B = 1 << 1 }
+class Point { x = 0; note!: string }
+`;
+  const types = [
+    "Box<'a'>",
+    "{ p: Page<'b'> }",
+    "{ [K in 'a' | 'b']: { of: K extends 'a' ? 1 : 2 } }",
+    "{ [K in 'a' | 'b']: { of: K extends 'a' ? 1 : 2 } }['a']",
+    '{ f: Flag }',
+    'Point',
+  ];
+  const fileOf = (i: number) => `controllers/A${i}Controller.ts`;
+  const cwd = makeTypeScriptProject(t, Object.fromEntries(types.map((type, i) => [fileOf(i), taking(type, box)])));
+  const { code, err, text = '' } = await contracts(t, cwd);
+  assert.deepEqual([code, err], [0, '']);
+  const declarations = [...text.matchAll(/^export type (\w+) = ([^;]*;)/gm)].map(([, name, body]) => [name, body]);
+  assert.deepEqual(declarations, [
+    ['Box_a', '{\n  v: 1;'],
+    ['Flag', '1 | 2;'],
+    ['K_in_a_b_of_K_extends_a_1_2', '{\n  a: {\n    of: 1;'],
+    ['K_in_a_b_of_K_extends_a_1_22', '{\n  a: {\n    of: 1;'],
+    ['Page_b', '{\n  n: number;'],
+    ['Point', '{\n  note: string;'],
+  ]);
+  const { groups } = await loadHere({ settings: { controllersDir: join(cwd, 'controllers') } } as Job);
+  assert.deepEqual([...groups.map(({ error }) => error)], Array(types.length).fill(undefined));
+  writeFileSync(join(cwd, fileOf(0)), `${taking("Box<'a'>", box)}\n`);
+  const [stale] = (await loadHere({ settings: { controllersDir: join(cwd, 'controllers') } } as Job)).groups;
+  assert.match(stale?.error ?? '', /contracts\.gen\.ts was made from another A0Controller\.ts; write the type out, or/);
+});
+
 test('contracts removes the file when no type needs TypeScript, and then there is nothing to do', async (t) => {
   const cwd = makeTypeScriptProject(t, {
     'controllers/AController.ts': taking('string'),

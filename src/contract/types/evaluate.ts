@@ -274,7 +274,7 @@ export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>): E
     const [head, ...keys] = name.split('.') as [string, ...string[]];
     if (scope.params?.has(head)) fail(`in this signature, typeof ${head} means the parameter ${head}`);
     const inferred = () => inferredField(name, at, scope, fail) ?? fail(message, tableCure(name));
-    const target = findValue(head, scope);
+    const target = findValue(head, scope, 'type');
     if (target === undefined || target === 'package') return inferred();
     const { declaration, scope: targetScope } = target;
     refuseStrayConstraint(declaration.doc, failAt(targetScope, declaration.at));

@@ -2,6 +2,7 @@
 // constants and enums. Types are followed through re-exports, and values are not.
 import { isBuiltin } from 'node:module';
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
+import { isJavaScript } from '../source/files.ts';
 import { readKey } from '../source/parse-members.ts';
 import type { Declaration, Import, Member, Module, TypeNode } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
@@ -115,13 +116,19 @@ function addExport(name: string, { path }: Scope, seen: ExportSet): boolean {
 
 export type FoundValue = { readonly declaration: Declaration; readonly scope: Scope } | 'package' | undefined;
 
-/** Finds a value that the file declares, or imports by name from the file that declares it; else undefined. */
-export function findValue(name: string, scope: Scope): FoundValue {
+/**
+ * Finds a value that the file declares, or imports by name from the file that declares it; else undefined.
+ *
+ * @param use the type of a value is that of its declarations. Built JavaScript has lost the `as const`
+ */
+export function findValue(name: string, scope: Scope, use: ImportUse = 'value'): FoundValue {
   const [declaration] = findDeclarations(name, scope, isValue);
   if (declaration !== undefined) return { declaration, scope: outerScope(scope) };
   const imported = scope.module.imports.get(name);
   if (imported === undefined) return undefined;
-  const loaded = scope.load(scope.path, imported.from, 'value');
+  const running = scope.load(scope.path, imported.from, 'value');
+  const isBuilt = use === 'type' && typeof running === 'object' && isJavaScript(running.path);
+  const loaded = isBuilt ? scope.load(scope.path, imported.from, 'type') : running;
   if (loaded === undefined || loaded === 'package') return loaded;
   const local = loaded.module.exports.get(imported.name);
   const target: Scope = { ...loaded, load: scope.load, typeParams: NO_TYPE_PARAMS };

@@ -23,7 +23,7 @@ const NO_TRUNCATION = 1;
 /** Global types that the reader knows, and classes that no JSON has. */
 const READ_CLASSES: readonly string[] = ['Date', 'File', 'Blob'];
 /** Names that a printed type has. A made type of such a name would take its place. */
-export const READ_NAMES: readonly string[] = [...READ_CLASSES, 'Array'];
+export const READ_NAMES: readonly string[] = [...READ_CLASSES, 'Array', 'Record'];
 const UNREAD_CLASSES =
   /^(?:Uint8Array|Buffer|ArrayBuffer|Map|Set|WeakMap|WeakSet|Promise|RegExp|Error|URL|Function|Symbol|ReadableStream|Iterator|Generator|AsyncIterable|Iterable)/;
 
@@ -192,7 +192,10 @@ export function printType(type: ts.Type, name: string, project: TypeProject): Pr
         lines.push(`${key}?: never;`);
       }
     }
-    return lines.length === 0 ? '{}' : `{\n${lines.map((line) => `  ${line.replaceAll('\n', '\n  ')}`).join('\n')}\n}`;
+    // `{ [NAME]?: never }` of a symbol is an object. Every value but null is a `{}`.
+    const isEmpty = props.length === 0 && indexesOf(target).length === 0;
+    if (lines.length === 0) return isEmpty ? '{}' : 'Record<never, never>';
+    return `{\n${lines.map((line) => `  ${line.replaceAll('\n', '\n  ')}`).join('\n')}\n}`;
   }
 
   return { text: print(type, name), helpers, notes };

@@ -29,6 +29,8 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'Record<string, number> & { size: number }': ['{\n  [key: string]: number;\n  size: number;\n}'],
   '{ [name: symbol]: string; a: string }': ['{\n  a: string;\n}'],
+  // An object without fields that JSON has is no `{}`, which takes texts and numbers, too.
+  '{ [name: symbol]: string } | { [Symbol.iterator]?: never }': ['(Record<never, never>)'],
   'string & { __brand: "Id" }': ['string'],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the type is a template.
   '`a${string}` & `${string}b`': ['`a${string}` & `${string}b`'],

@@ -107,11 +107,8 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
 function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
   // `foldersOf` needs the path. `ABSENT` equals a missing key, so a new or removed empty subfolder is no difference.
   snapshot.set(`tree:${path}`, ABSENT);
-  try {
-    addTree(path, wholeTree, snapshot, depth);
-  } catch {
-    // The subfolder vanished, or became unreadable, between two system calls.
-  }
+  // Fails when the subfolder vanished, or became unreadable, between two system calls.
+  attempt(() => addTree(path, wholeTree, snapshot, depth), undefined);
 }
 
 /** Returns the real path, or `ABSENT`. */

@@ -1,12 +1,12 @@
 // Finds the files that an import reads, in versions of Node before 22.15. They have no hooks (module-loader.ts), so
 // imports are found in the source texts, and files that `require` has loaded are found in its cache. An import that an
 // operation makes when it is called is not found.
-import { realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
-import { fingerprint } from '../../base/fingerprint.ts';
+import { fingerprint, realPathOf } from '../../base/fingerprint.ts';
 import { checkSource, readSourceOrEmpty } from '../../base/source-file.ts';
 import type { ImportRecorder } from './module-loader.ts';
 import { provideOwnPackage } from './own-package.ts';
@@ -54,8 +54,7 @@ export function filesReachedFrom(file: string): ReadonlySet<string> {
   const reached = new Set([file]);
   // The loop also takes the files that it adds.
   for (const path of reached)
-    for (const imported of importsOf(path, readSourceOrEmpty(path)))
-      reached.add(attempt(() => realpathSync(imported), imported));
+    for (const imported of importsOf(path, readSourceOrEmpty(path))) reached.add(realPathOf(imported));
   return reached;
 }
 

@@ -3,6 +3,7 @@
 // file. Its `folders: true` decides whether subfolders serve.
 import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { attempt } from '../../base/failure.ts';
 import { statOf } from '../../base/fingerprint.ts';
 import { groupNameOf, idOfGroup, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import { LoadRefusal } from '../../base/load-refusal.ts';
@@ -43,11 +44,8 @@ export function listControllers(dir: string, folders?: readonly string[]): Map<s
     // A controller with the name of the folder (`V2Controller.ts` beside `v2/`) serves the URLs below that name, so the
     // folder is not listed.
     if (files.has(groupNameOf(folder) ?? '')) continue;
-    try {
-      addControllers(dir, `${folder}/`, files);
-    } catch {
-      // The folder no longer exists, or this user is not allowed to read it.
-    }
+    // Fails when the folder no longer exists, or this user is not allowed to read it.
+    attempt(() => addControllers(dir, `${folder}/`, files), undefined);
   }
   return files;
 }

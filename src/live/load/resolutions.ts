@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { foldersAbove } from '../../base/manifest.ts';
+import { parseObject } from '../../base/values.ts';
 import { isOwnFile } from '../../own-files.ts';
 import type { LoadedFile } from './module-loader.ts';
 
@@ -58,14 +59,7 @@ export function createResolutions(
 
   /** Records the links on the way to a path. Where a path lacks the extension of its file, the folder has the links. */
   function recordWay(path: string): void {
-    for (const place of [path, dirname(path)]) {
-      try {
-        realPathOf(place);
-        return;
-      } catch {
-        // There is no such file.
-      }
-    }
+    for (const place of [path, dirname(path)]) if (attempt(() => realPathOf(place), undefined) !== undefined) return;
   }
 
   /** A package manager makes packages links, and replaces them. A nearer folder can get the same package later. */
@@ -90,14 +84,10 @@ export function createResolutions(
 
   /** Records the links on the way to the targets of `imports` and `exports`, up to the first `*`. */
   function recordTargets(manifest: string): void {
-    let text = '';
-    try {
-      const { imports, exports } = Object(JSON.parse(readFileSync(manifest, 'utf8'))) as Record<string, unknown>;
-      text = JSON.stringify([imports, exports]);
-    } catch {
-      // Node gives the reason when it reads the file.
-    }
-    for (const [, target = ''] of text.matchAll(/"(\.\/[^"*]*)/g)) recordWay(resolve(dirname(manifest), target));
+    // A file that is not JSON has no targets. Node gives the reason when it reads the file.
+    const { imports, exports } = parseObject(attempt(() => readFileSync(manifest, 'utf8'), '')) ?? {};
+    for (const [, target = ''] of JSON.stringify([imports, exports]).matchAll(/"(\.\/[^"*]*)/g))
+      recordWay(resolve(dirname(manifest), target));
   }
 
   return {

@@ -2,7 +2,7 @@
 // never changed.
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
+import { attempt, describeFailure } from '../../base/failure.ts';
 import { plain } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { writeNewFile } from '../../base/whole-file.ts';
@@ -65,7 +65,7 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
   // `docker build` reads only the folder of the project. So a gatefold from another folder is packed into the project.
   const sourceToPack =
     switches.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
-  const isNew = !hasControllers(folder);
+  const isNew = attempt(() => listControllers(join(folder, 'controllers')).size === 0, true);
   const webFiles = isNew ? [...WEB_FILES, WEB_MAIN] : WEB_FILES;
   const copiedFiles = [...COPIED_FILES, ...(isNew ? STARTER_FILES : []), ...(hasWeb ? webFiles : [])];
   const files: NewFile[] = [
@@ -149,14 +149,6 @@ function ownSpecifier(folder: string): string {
     // Another tool than npm has installed gatefold.
   }
   return `^${version()}`;
-}
-
-function hasControllers(folder: string): boolean {
-  try {
-    return listControllers(join(folder, 'controllers')).size > 0;
-  } catch {
-    return false;
-  }
 }
 
 function makeFile(path: string, text: string): boolean {

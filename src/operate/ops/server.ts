@@ -7,6 +7,7 @@ import { refusalCodeOf } from '../../base/client-error.ts';
 import { descriptorLimit, maxSupervisorConnections } from '../../base/descriptors.ts';
 import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { isHttpError, refusal } from '../../base/errors.ts';
+import { attempt } from '../../base/failure.ts';
 import { listen } from '../../base/listen.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
@@ -159,11 +160,7 @@ let cachedBuild: string | undefined;
  * @returns the version alone where the files cannot be read, as in a checkout without a build
  */
 function nameBuild(): string {
-  try {
-    cachedBuild ??= buildName();
-  } catch {
-    cachedBuild = version();
-  }
+  cachedBuild ??= attempt(buildName, version());
   return cachedBuild;
 }
 

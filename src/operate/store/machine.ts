@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { crypto } from '../../base/builtins.ts';
+import { attempt } from '../../base/failure.ts';
 import { parseObject } from '../../base/values.ts';
 import { proofPathOf } from './replica.ts';
 
@@ -14,21 +15,17 @@ export interface Machine {
 
 /** Returns a new machine when there is no file, or when the file is from a machine with another name. */
 export function readMachine(dataDir: string): Machine {
-  try {
-    const { id, name, machines } = parseObject(readFileSync(proofPathOf(dataDir), 'utf8')) ?? {};
-    if (typeof id === 'string' && name === hostname() && Number.isSafeInteger(machines))
-      return { id, machines: Math.max(1, Number(machines)) };
-  } catch {
-    // There is no file, or this user may not read it.
-  }
+  // There may be no file, or this user may not read it.
+  const text = attempt(() => readFileSync(proofPathOf(dataDir), 'utf8'), '');
+  const { id, name, machines } = parseObject(text) ?? {};
+  if (typeof id === 'string' && name === hostname() && Number.isSafeInteger(machines))
+    return { id, machines: Math.max(1, Number(machines)) };
   return { id: crypto().randomUUID(), machines: 1 };
 }
 
 /** Called just after a look, because it also sets the time of the file. */
 export function writeMachine(dataDir: string, { id, machines }: Machine): void {
-  try {
-    writeFileSync(proofPathOf(dataDir), `${JSON.stringify({ id, name: hostname(), machines })}\n`);
-  } catch {
-    // On a full disk, this machine counts twice for 15 s after its next restart.
-  }
+  const text = `${JSON.stringify({ id, name: hostname(), machines })}\n`;
+  // On a full disk, this machine counts twice for 15 s after its next restart.
+  attempt(() => writeFileSync(proofPathOf(dataDir), text), undefined);
 }

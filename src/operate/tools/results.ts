@@ -1,6 +1,7 @@
 // Turns the answer of an operation into the result of a tool, and a refusal into a text that says how to correct the
 // call. A language model reads both, so the texts name the arguments as the tool does: `/query/limit`.
 import type { ErrorDetail, HttpError } from '../../base/errors.ts';
+import { attempt } from '../../base/failure.ts';
 import { isObject } from '../../base/values.ts';
 import type { CapturedAnswer } from '../../request/answer/answer-state.ts';
 import { MAX_TOOL_BYTES } from '../../request/answer/collector.ts';
@@ -32,12 +33,8 @@ export function createResult({ status, headers, body }: CapturedAnswer): ToolRes
 }
 
 function createJsonResult(text: string): ToolResult {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return createError('The result says that it is JSON, and is not.');
-  }
+  const value: unknown = attempt(() => JSON.parse(text), undefined);
+  if (value === undefined) return createError('The result says that it is JSON, and is not.');
   const structuredContent = Array.isArray(value) ? { items: value } : isObject(value) ? value : { data: value };
   return {
     content: [{ type: 'text', text: structuredContent === value ? text : JSON.stringify(structuredContent) }],

@@ -2,7 +2,7 @@
 // variables, so a value that this service cannot use can be right for them. The service therefore starts anyway:
 // tracing is off or a default value is used, and a log line says so.
 import { readFileSync } from 'node:fs';
-import { describeFailure } from '../../base/failure.ts';
+import { attempt, describeFailure } from '../../base/failure.ts';
 import { isToken } from '../../base/values.ts';
 import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
 
@@ -179,17 +179,12 @@ function readHeaders(name: string, text: string): Readonly<Record<string, string
 
 /** Reads `key=value,key=value` with percent-encoded keys and values. @returns undefined for a malformed text */
 function readPairs(text: string): Map<string, string> | undefined {
-  try {
-    return new Map(
-      listOf(text).map((pair) => {
-        const [, key = '', value = ''] = /^([^=\s]+)\s*=\s*(.*)$/s.exec(pair) ?? [];
-        if (key === '') throw new URIError();
-        return [decodeURIComponent(key), decodeURIComponent(value)];
-      }),
-    );
-  } catch {
-    return undefined;
-  }
+  const readPair = (pair: string): [string, string] => {
+    const [, key = '', value = ''] = /^([^=\s]+)\s*=\s*(.*)$/s.exec(pair) ?? [];
+    if (key === '') throw new URIError();
+    return [decodeURIComponent(key), decodeURIComponent(value)];
+  };
+  return attempt(() => new Map(listOf(text).map(readPair)), undefined);
 }
 
 /** All copies of OpenTelemetry's API register their tracer in this global variable. */

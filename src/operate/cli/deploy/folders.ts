@@ -2,7 +2,7 @@
 // name of an incomplete release begins with a dot.
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from '../../../base/failure.ts';
+import { attempt, errorCode } from '../../../base/failure.ts';
 import { RELEASE_NOTE } from './project.ts';
 
 export interface ReleaseNote {
@@ -45,11 +45,7 @@ export function setCurrent(folder: string, target: string): void {
 }
 
 export function readNote(dir: string, release: string): ReleaseNote | undefined {
-  try {
-    return JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8'));
-  } catch {
-    return undefined;
-  }
+  return attempt(() => JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8')), undefined);
 }
 
 /** Newest first, by their notes: the time in a name comes from a machine whose clock may be wrong. */

@@ -1,7 +1,8 @@
 // Plans which files of the project a deployment sends, and refuses a project that would not work on another machine.
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
-import { describeFailure, errorCode } from '../../../base/failure.ts';
+import { attempt, describeFailure, errorCode } from '../../../base/failure.ts';
+import { realPathOf } from '../../../base/fingerprint.ts';
 import { foldersAbove, nearestManifest } from '../../../base/manifest.ts';
 import type { Settings } from '../../../base/settings.ts';
 import { readSource, readSourceOrEmpty } from '../../../base/source-file.ts';
@@ -70,8 +71,9 @@ export function planProject(
   // In a workspace, the service may be a member of it, with a data folder of its own.
   const member = dirname(nearestManifest(dirname(controllersDir))?.path ?? join(root, 'package.json'));
   const secretPaths = new Set(SECRET_FOLDERS.flatMap((name) => [name, relative(root, join(member, name))]));
+  // A setting can name a secret through a link.
   for (const path of [dataDir, tlsCert, tlsKey])
-    if (path !== undefined) secretPaths.add(relative(root, path)).add(relative(realpathSync(root), realPathOf(path)));
+    if (path !== undefined) secretPaths.add(relative(root, path)).add(relative(realPathOf(root), realPathOf(path)));
   const plan: Plan = { files: [], leftOut: [], closedFolders: [], bytes: 0 };
   const ignores = readIgnoreFile(root);
   collect(root, '', (path, isFolder) => secretPaths.has(normalize(path)) || ignores(path, isFolder), plan);
@@ -84,15 +86,6 @@ export function planProject(
     hasPage: typeof Object(manifest.scripts)[BUILD_SCRIPT] === 'string',
     ...plan,
   };
-}
-
-/** Returns the path without links, because a setting can name a secret through a link. */
-function realPathOf(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
 }
 
 type Plan = { files: string[]; leftOut: string[]; closedFolders: string[]; bytes: number };
@@ -138,12 +131,8 @@ function isBelow(path: string, folder: string | undefined): boolean {
  * @throws CommandError when the link would lead to something else on another machine
  */
 function isUsableLink(root: string, path: string): boolean {
-  let realPath: string;
-  try {
-    realPath = realpathSync(path);
-  } catch {
-    return false;
-  }
+  const realPath = attempt(() => realpathSync(path), undefined);
+  if (realPath === undefined) return false;
   const target = readlinkSync(path);
   const realRoot = realpathSync(root);
   // `../shop/lib` leaves the project and comes back. On the machine, the folder of the project has another name.

@@ -6,7 +6,7 @@ import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withEnvFiles } from '../../../base/env-files.ts';
-import { describeFailure, errorCode } from '../../../base/failure.ts';
+import { attempt, describeFailure, errorCode } from '../../../base/failure.ts';
 import { isAlive } from '../../../base/system.ts';
 import type { GenerationRecord, LoadFailure } from '../../../live/supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
@@ -76,12 +76,9 @@ export function isRunning(record: GenerationRecord | undefined): record is Gener
 
 /** Returns whether a path exists and leads into a release. @param release the name; by default, any release counts */
 export function isInRelease(path: string | undefined, dir: string, release = ''): boolean {
-  try {
-    const folder = realpathSync(releasePath(dir, release));
-    return path !== undefined && `${realpathSync(path)}${sep}`.startsWith(`${folder}${sep}`);
-  } catch {
-    return false;
-  }
+  if (path === undefined) return false;
+  const folder = () => realpathSync(releasePath(dir, release));
+  return attempt(() => `${realpathSync(path)}${sep}`.startsWith(`${folder()}${sep}`), false);
 }
 
 export interface WaitOptions {

@@ -1,6 +1,7 @@
 // Runs a command on another machine by the program ssh, and sends files to the command by the program tar.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { attempt } from '../../../base/failure.ts';
 import { CommandError } from '../command.ts';
 
 /** The start of each answer. Other lines, and a text before it in its line, are those of a login shell. */
@@ -38,7 +39,9 @@ export async function runRemote({ host, command, files, onLine }: RemoteCommand)
   const errorLines = collectErrorLines(ssh);
   readLines(ssh.stdout, MAX_ANSWER_LINE, (line) => {
     const start = line.indexOf(MARK);
-    const value = start < 0 ? undefined : parseOrIgnore(line.slice(start + MARK.length));
+    if (start < 0) return;
+    // The last line of a lost connection can be cut.
+    const value: unknown = attempt(() => JSON.parse(line.slice(start + MARK.length)), undefined);
     if (value !== undefined) onLine(value);
   });
   // Without this listener, a write to a lost connection would end this process. `exitOf` reports the loss.
@@ -67,15 +70,6 @@ function readLines(stream: Readable, maxLength: number, onLine: (line: string) =
     }
   });
   stream.once('end', () => onLine(line));
-}
-
-/** Parses JSON. Returns undefined for a line that was cut, as the last one of a lost connection can be. */
-function parseOrIgnore(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Sends files to the standard input of ssh. In the result, `sent` rejects when a file cannot be read. */

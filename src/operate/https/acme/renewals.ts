@@ -1,7 +1,7 @@
 // Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new one is due, and orders it.
 // After a failed order the last certificate stays in use. The directory's "advice" is its renewal information (RFC
 // 9773).
-import { errorMessage } from '../../../base/failure.ts';
+import { attempt, errorMessage } from '../../../base/failure.ts';
 import type { Log } from '../../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
@@ -136,12 +136,9 @@ export function createRenewals(options: RenewalsOptions) {
   function readStored(): StoredFacts | undefined {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;
-    try {
-      return { directoryUrl: stored.directoryUrl, facts: readPair(stored.text, stored.text).facts };
-    } catch {
-      // A new certificate then replaces the file.
-      return undefined;
-    }
+    const { directoryUrl, text } = stored;
+    // A new certificate replaces a file without a valid one.
+    return attempt(() => ({ directoryUrl, facts: readPair(text, text).facts }), undefined);
   }
 
   async function findReason(stored: StoredFacts | undefined): Promise<string | undefined> {

@@ -94,7 +94,7 @@ async function describe(error: unknown, file: string, imported: readonly string[
     };
   }
   const frame = authorsFrame(stack);
-  if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
+  if (error instanceof SyntaxError && frame?.file.split('?')[0] !== file) {
     const place = await locateSyntaxError([file, ...lastScripts(imported, file)]);
     // If no file has a syntax error, code that ran has thrown the error: JSON.parse in an imported file, for example.
     return { reason, ...(place.at === undefined ? placeOfFrame(frame) : place) };
@@ -142,10 +142,6 @@ function parseFrame(text: string): Frame | undefined {
 /** @param file a path or a file URL. Stacks have both */
 function pathOf(file: string): string {
   return attempt(() => (file.startsWith('file:') ? fileURLToPath(file) : file), file);
-}
-
-function isFrameOf(frame: Frame | undefined, file: string): boolean {
-  return frame?.file.split('?')[0] === file;
 }
 
 function describeThrown(value: unknown): string {

@@ -29,14 +29,7 @@ export interface GroupOutcome {
   readonly loaded?: Group;
 }
 
-export interface NewGroups {
-  /** Returns the group when it answers. @throws HttpError GROUP_NOT_LOADABLE or GROUP_LOADING */
-  find(group: string): Promise<Group | undefined>;
-  /** Imports a group, which then waits for `publishNew`. Returns undefined when there is no such file. */
-  importNew(group: string): Promise<GroupLoad | undefined>;
-  /** Lets a group that `importNew` has imported answer requests. */
-  publishNew(group: string): void;
-}
+export type NewGroups = ReturnType<typeof createNewGroups>;
 
 export interface NewGroupsOptions {
   readonly dir: string;
@@ -63,12 +56,13 @@ const MAX_QUESTIONS = 4;
 const REJECTED =
   'the newest generation was rejected, so no new file of the folder serves: correct what the log names as generation-rejected';
 
-export function createNewGroups(options: NewGroupsOptions): NewGroups {
+export function createNewGroups(options: NewGroupsOptions) {
   const { dir, log, admit = importAndPublish, onImporting, fileOf, published, brokenReason, loadOne } = options;
   const pendingImports = new Map<string, Promise<GroupLoad | undefined>>();
   /** The groups that do not answer yet, or did not load. */
   const outcomes = new Map<string, GroupOutcome>();
 
+  /** Returns the group when it answers. @throws HttpError GROUP_NOT_LOADABLE or GROUP_LOADING */
   async function find(group: string): Promise<Group | undefined> {
     const patience = { milliseconds: MAX_WAIT };
     for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
@@ -88,6 +82,7 @@ export function createNewGroups(options: NewGroupsOptions): NewGroups {
     throw refusal('GROUP_LOADING', undefined, { headers: { 'Retry-After': '1' } });
   }
 
+  /** Imports a group, which then waits for `publishNew`. Returns undefined when there is no such file. */
   function importNew(group: string): Promise<GroupLoad | undefined> {
     const importing = pendingImports.get(group) ?? importInPlace(group).finally(() => pendingImports.delete(group));
     pendingImports.set(group, importing);
@@ -118,6 +113,7 @@ export function createNewGroups(options: NewGroupsOptions): NewGroups {
     return { load: { group, file, ok: false, code: 'INVALID_SERVICE_FILE', error } };
   }
 
+  /** Lets a group that `importNew` has imported answer requests. */
   function publishNew(group: string): void {
     const loaded = outcomes.get(group)?.loaded;
     outcomes.delete(group);

@@ -55,13 +55,8 @@ function findPackage(from: string): string | undefined {
   return attempt(() => module.createRequire(from).resolve('gatefold/package.json'), undefined);
 }
 
-export interface OtherPackage {
-  readonly folder: string;
-  readonly version: string;
-}
-
 /** Returns the package that the controllers of a folder import, when its version is not the running one. */
-export function findOtherPackage(dir: string): OtherPackage | undefined {
+export function findOtherPackage(dir: string): { readonly folder: string; readonly version: string } | undefined {
   const path = findPackage(join(dir, 'Controller.js'));
   if (path === undefined || realpathSync(dirname(path)) === realpathSync(packagePath())) return undefined;
   const otherVersion = String(Object(JSON.parse(readFileSync(path, 'utf8'))).version);

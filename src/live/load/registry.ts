@@ -93,18 +93,9 @@ export interface GroupsOptions
 
 const SERVICE_IS_GONE =
   'the service has had a service file, and it is gone: put it back; to serve without rules, write defineService({}) into it once, or start with --without-service-file';
-export function createGroups({
-  dir,
-  log,
-  loadTimeout = 10_000,
-  admit,
-  onImporting,
-  onFile,
-  onService,
-  onMismatch,
-  reportsOperations = false,
-  madeTypes,
-}: GroupsOptions): Groups {
+export function createGroups(options: GroupsOptions): Groups {
+  const { dir, log, loadTimeout = 10_000, onFile, onMismatch, reportsOperations = false, madeTypes } = options;
+  const { admit, onImporting, onService } = options;
   const files = createFileLoader({ dir, loadTimeout, onFile, madeTypes });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
@@ -171,8 +162,9 @@ export function createGroups({
       if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-      const options = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch };
-      const created = withContract(createGroup(group, exported, source.isHidden, isRoot(group)), source, options);
+      const contractOptions = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch };
+      const bare = createGroup(group, exported, source.isHidden, isRoot(group));
+      const created = withContract(bare, source, contractOptions);
       checkTools(created, toolOwners, path);
       return applyRules(created, serviceState, path);
     });
@@ -203,16 +195,10 @@ export function createGroups({
     return { ...load, ...factsOfService(loaded) };
   }
 
-  async function loadAll({
-    files: fileNames,
-    skip,
-    needsService = false,
-    patience = 1,
-    onLoading,
-  }: LoadAllOptions): Promise<GroupLoad[]> {
-    files.setPatience(patience);
+  async function loadAll({ skip, onLoading, ...order }: LoadAllOptions): Promise<GroupLoad[]> {
+    files.setPatience(order.patience ?? 1);
     const loads: GroupLoad[] = [];
-    const names = [...(fileNames ?? listing().values())];
+    const names = [...(order.files ?? listing().values())];
     const load = async (group: string, file: string): Promise<GroupLoad> => {
       const reason = skip.get(file);
       if (reason !== undefined) {
@@ -230,7 +216,7 @@ export function createGroups({
     if (serviceFile !== undefined) {
       serviceState = { kind: 'broken' };
       loads.push(await load(SERVICE, serviceFile));
-    } else if (needsService) {
+    } else if (order.needsService) {
       serviceState = { kind: 'broken' };
       loads.push(refuseService('service.ts', SERVICE_IS_GONE));
     }
@@ -283,13 +269,9 @@ export function createGroups({
   };
 }
 
-const refuseService = (file: string, error: string): GroupLoad => ({
-  group: SERVICE,
-  file,
-  ok: false,
-  code: 'INVALID_SERVICE_FILE',
-  error,
-});
+function refuseService(file: string, error: string): GroupLoad {
+  return { group: SERVICE, file, ok: false, code: 'INVALID_SERVICE_FILE', error };
+}
 
 /** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
 function isGone(path: string): boolean {

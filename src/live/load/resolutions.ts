@@ -11,15 +11,7 @@ import { parseObject } from '../../base/values.ts';
 import { isOwnFile } from '../../own-files.ts';
 import type { LoadedFile } from './module-loader.ts';
 
-export interface Resolutions {
-  /** Records what has led from an importing file to the imported file. */
-  record(importer: string, specifier: string, imported: string): void;
-  /** Records each package.json that decides how Node loads a file and resolves its imports. */
-  recordManifests(path: string): void;
-  /** See ModuleLoader. */
-  realPathOf(path: string): string;
-  links(): LoadedFile[];
-}
+export type Resolutions = ReturnType<typeof createResolutions>;
 
 /** Replaces the real path behind a link that has led to two files. Equals no path, so the link has changed. */
 const MIXED = 'mixed';
@@ -28,12 +20,13 @@ const MIXED = 'mixed';
 export function createResolutions(
   recordFile: (path: string) => void,
   onFile: ((file: LoadedFile) => void) | undefined,
-): Resolutions {
+) {
   /** By the path of a link: the real path behind it. */
   const links = new Map<string, string>();
   /** The folders whose package.json is recorded. */
   const folders = new Set<string>();
 
+  /** See ModuleLoader. */
   function realPathOf(path: string): string {
     const realPath = realpathSync.native(path);
     if (realPath !== path) recordLink(...shorten(path, realPath));
@@ -48,6 +41,7 @@ export function createResolutions(
     onFile?.({ path, fingerprint: target, link: true });
   }
 
+  /** Records what has led from an importing file to the imported file. */
   function record(importer: string, specifier: string, imported: string): void {
     if (isPackageFile(importer) || isOwnFile(importer) || isOwnFile(imported)) return;
     recordManifests(imported);
@@ -70,6 +64,7 @@ export function createResolutions(
     }
   }
 
+  /** Records each package.json that decides how Node loads a file and resolves its imports. */
   function recordManifests(path: string): void {
     for (const folder of foldersAbove(path)) {
       const manifest = join(folder, 'package.json');
@@ -94,7 +89,7 @@ export function createResolutions(
     record,
     recordManifests,
     realPathOf,
-    links: () => Array.from(links, ([path, target]) => ({ path, fingerprint: target, link: true as const })),
+    links: (): LoadedFile[] => Array.from(links, ([path, target]) => ({ path, fingerprint: target, link: true })),
   };
 }
 

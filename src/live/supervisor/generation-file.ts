@@ -38,11 +38,7 @@ export interface DevRecord {
 }
 
 /** One failure to load. `at` is the place of the mistake, `file:line`, when the place is known. */
-export interface LoadFailure {
-  readonly file?: string;
-  readonly at?: string | undefined;
-  readonly error: string | undefined;
-}
+export type LoadFailure = Readonly<Partial<Record<'file' | 'at' | 'error', string | undefined>>>;
 
 interface GenerationFileOptions {
   readonly dataDir: string;

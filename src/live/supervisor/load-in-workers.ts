@@ -8,16 +8,11 @@ import type { FileSelection, GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { type GroupTable, listGroups } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { LoadOutcome, WorkerState } from './workers/worker-events.ts';
+import type { Loaded, LoadOutcome, WorkerState } from './workers/worker-events.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export type LoaderResult =
-  | {
-      readonly kind: 'loaded';
-      readonly workers: readonly WorkerHandle[];
-      readonly groups: readonly GroupLoad[];
-      readonly files: readonly LoadedFile[];
-    }
+  | (Loaded & { readonly workers: readonly WorkerHandle[] })
   /** The workers ended before they had loaded, and no controller is to blame. `reason` is one line. */
   | { readonly kind: 'ended'; readonly reason: string }
   | { readonly kind: 'aborted' };
@@ -171,7 +166,7 @@ export class Loader {
         void worker.load(generation, selection).then((loadOutcome) => {
           // The same file would end or hang the other workers, so there is nothing to wait for.
           if (loadOutcome.kind === 'ended') return resolve(loadOutcome);
-          reports.push({ worker, groups: loadOutcome.groups, files: loadOutcome.files });
+          reports.push({ ...loadOutcome, worker });
           if (reports.length === workers.length) resolve({ kind: 'loaded', reports });
         });
       }
@@ -181,11 +176,7 @@ export class Loader {
   }
 }
 
-interface WorkerReport {
-  readonly worker: WorkerHandle;
-  readonly groups: readonly GroupLoad[];
-  readonly files: readonly LoadedFile[];
-}
+type WorkerReport = Loaded & { readonly worker: WorkerHandle };
 
 type TryOutcome =
   | { readonly kind: 'loaded'; readonly reports: readonly WorkerReport[] }

@@ -71,14 +71,10 @@ export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOpt
     let failure: ErrorFacts | undefined;
     try {
       signal.throwIfAborted();
-      const params = {
-        signal,
-        log: createTaskLog(log, task),
-        ...(dueAt === undefined ? {} : { dueAt: new Date(dueAt) }),
-      };
+      const due = dueAt === undefined ? {} : { dueAt: new Date(dueAt) };
       const found = tasks?.get(task);
       if (found === undefined) throw new Error('this worker has no such task');
-      await found.run(params);
+      await found.run({ signal, log: createTaskLog(log, task), ...due });
     } catch (error) {
       failure = describeError(error);
     }

@@ -54,14 +54,8 @@ const METRICS_INTERVAL = 1000;
 /** Milliseconds to wait until the last report of the metrics is sent. */
 const METRICS_GRACE = 500;
 
-export async function runWorker({
-  createParts,
-  prepare,
-  onSecure,
-  log,
-  flush,
-  drainTimeout,
-}: WorkerOptions): Promise<void> {
+export async function runWorker(options: WorkerOptions): Promise<void> {
+  const { createParts, prepare, onSecure, log, flush, drainTimeout } = options;
   let parts: RunningParts | undefined;
   let isDraining = false;
   let faultCount = 0;

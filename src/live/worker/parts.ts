@@ -3,9 +3,9 @@
 import type { LineSink, Log } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
 import type { CallerTable } from '../../callers/access/key-check.ts';
-import { type Credentials, createCredentials, type SharedTable } from '../../callers/credentials/credentials.ts';
-import { createIdentity, type Identity } from '../../callers/identity/handler.ts';
-import { createRateLimiter, type RateLimiter, type Spending } from '../../callers/rates/rate-limiter.ts';
+import { createCredentials, type SharedTable } from '../../callers/credentials/credentials.ts';
+import { createIdentity } from '../../callers/identity/handler.ts';
+import { createRateLimiter, type Spending } from '../../callers/rates/rate-limiter.ts';
 import { createDocs } from '../../documents/docs-endpoints.ts';
 import { readServiceInfo } from '../../documents/service-info.ts';
 import type { LoadedService } from '../../groups/service-file.ts';
@@ -47,20 +47,10 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly withUsers?: (service: LoadedService) => LoadedService;
 }
 
-export interface WorkerParts {
-  readonly app: App;
-  readonly groups: Groups;
-  readonly credentials: Credentials;
-  readonly identity: Identity;
-  readonly limiter: RateLimiter;
-  /** Returns the rules of the service file; undefined without one. */
-  service(): LoadedService | undefined;
-  /** Stops watching the credentials table and the identity providers. */
-  close(): void;
-}
+export type WorkerParts = Awaited<ReturnType<typeof createWorkerParts>>;
 
 /** @throws Error with a message of one line, when a table exists and cannot be read */
-export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
+export async function createWorkerParts(options: WorkerPartsOptions) {
   const { settings, log, sink, observer, transport, shared, noteBegin, maxDescriptor } = options;
   const { admissions, onImporting, onFile, onSpent } = options;
   const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
@@ -98,7 +88,7 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
         });
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
-  const app = createApp({
+  const app: App = createApp({
     ...{ settings, log, requestLog, groups, identity, docs, tools, files, observer, limiter, transport },
     ...{ noteBegin, maxDescriptor },
     waitingForGroups: admissions?.waiting,
@@ -106,8 +96,10 @@ export async function createWorkerParts(options: WorkerPartsOptions): Promise<Wo
   });
   return {
     ...{ app, groups, credentials, identity, limiter },
+    /** Returns the rules of the service file; undefined without one. */
     service: () => service,
-    close() {
+    /** Stops watching the credentials table and the identity providers. */
+    close(): void {
       credentials.close();
       identity.close();
     },

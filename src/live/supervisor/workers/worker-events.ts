@@ -10,8 +10,11 @@ import type { WorkerHandle } from './worker-handle.ts';
 /** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
+/** The groups and the files that a worker has loaded. */
+export type Loaded = Extract<FromWorker, { kind: 'loaded' }>;
+
 export type LoadOutcome =
-  | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
+  | Loaded
   /**
    * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing.
    */

@@ -229,7 +229,7 @@ export class WorkerProcess {
         this.state = 'loaded';
         this.loadingFile = undefined;
         clearTimeout(this.#limitTimer);
-        return this.#pendingLoad?.resolve({ kind: 'loaded', groups: message.groups, files: message.files });
+        return this.#pendingLoad?.resolve(message);
       case 'listening':
         if (this.state !== 'loaded') return;
         this.state = 'serving';

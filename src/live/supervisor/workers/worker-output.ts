@@ -6,10 +6,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogWriter } from '../../../base/log-writer.ts';
 
-export interface WorkerOutput {
-  /** Resolves when the workers have closed their output and all of it is relayed, or after 200 ms at the latest. */
-  drained(): Promise<void>;
-}
+export type WorkerOutput = ReturnType<typeof relayOutput>;
 
 /** Maximum length of an unfinished line, in UTF-16 code units. A longer line is relayed in parts. */
 const MAX_LINE_LENGTH = 65_536;
@@ -19,7 +16,7 @@ const MAX_WAITING_BYTES = 1024 * 1024;
 const MAX_END_WAIT = 200;
 
 /** Makes workers write to this process. Call it before the first fork. @param log receives their standard error */
-export function relayOutput(log: Pick<LogWriter, 'pass'>): WorkerOutput {
+export function relayOutput(log: Pick<LogWriter, 'pass'>) {
   const openStreams = new Set<Readable>();
   cluster.setupPrimary({ stdio: ['inherit', 'pipe', 'pipe', 'ipc'] });
   cluster.on('fork', ({ process: { stdout, stderr } }) => {
@@ -47,7 +44,8 @@ export function relayOutput(log: Pick<LogWriter, 'pass'>): WorkerOutput {
   }
 
   return {
-    async drained() {
+    /** Resolves when the workers have closed their output and all of it is relayed, or after 200 ms at the latest. */
+    async drained(): Promise<void> {
       const deadline = performance.now() + MAX_END_WAIT;
       while (openStreams.size > 0 && performance.now() < deadline) await sleep(5);
     },

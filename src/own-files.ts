@@ -34,14 +34,18 @@ export function resolveOwnImport(specifier: string): string | undefined {
   }
 }
 
+/** Reads a file of the package. @param path relative to the package: `deploy/gatefold.service` */
+export function readOwnFile(path: string): string {
+  return readFileSync(join(packagePath(), path), 'utf8');
+}
+
 export function version(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
-  return manifest.version;
+  return (JSON.parse(readOwnFile('package.json')) as { version: string }).version;
 }
 
 /** Reads the page of /api/docs, which only the build makes. So a service that runs from src also reads it from dist. */
 export function readDocsPage(): string {
-  return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
+  return readOwnFile('dist/docs.html');
 }
 
 /**

@@ -8,7 +8,7 @@ import { makeFolder } from '../../base/make-folder.ts';
 import { writeNewFile } from '../../base/whole-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { typescriptSupport } from '../../live/load/typescript.ts';
-import { packagePath, version } from '../../own-files.ts';
+import { packagePath, readOwnFile, version } from '../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
 import { BUILD_SCRIPT, readJson, withSlashes } from './deploy/project.ts';
 import { quote } from './deploy/ssh.ts';
@@ -74,7 +74,7 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
       '.gitignore',
       `node_modules/\n${hasWeb ? 'web/dist/\n' : ''}# Credentials, session keys, certificates and passwords.\ndata/\ntls/\n.env\n.env.local\n`,
     ],
-    ...copiedFiles.map((path): NewFile => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
+    ...copiedFiles.map((path): NewFile => [path, readOwnFile(`${EXAMPLE}/${path}`)]),
     ...(hasWeb && !isNew ? [[WEB_MAIN, BARE_MAIN] as NewFile] : []),
     ['README.md', readmeOf(name, hasWeb)],
     ...(switches.has('docker') ? dockerFiles(sourceToPack !== undefined, hasWeb) : []),
@@ -112,7 +112,7 @@ function nameOf(folder: string): string {
 }
 
 function manifestOf(name: string, specifier: string, hasWeb: boolean): Manifest {
-  const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
+  const manifest: Manifest = { ...JSON.parse(readOwnFile(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = specifier;
   if (hasWeb) {
     Object.assign(manifest.scripts, WEB_SCRIPTS);
@@ -120,7 +120,7 @@ function manifestOf(name: string, specifier: string, hasWeb: boolean): Manifest 
   }
   if (typescriptSupport() !== 'node') {
     // This Node does not run TypeScript by itself, so the project gets tsx.
-    const { devDependencies } = JSON.parse(readPackageFile('package.json')) as Manifest;
+    const { devDependencies } = JSON.parse(readOwnFile('package.json')) as Manifest;
     manifest.dependencies.tsx = devDependencies.tsx as string;
     manifest.scripts.test = 'node --import tsx --test test/*.test.ts';
     manifest.engines.node = '>=20';
@@ -185,12 +185,8 @@ function isUnsetScript(script: unknown): boolean {
   return script === undefined || String(script).includes('no test specified');
 }
 
-function readPackageFile(path: string): string {
-  return readFileSync(join(packagePath(), path), 'utf8');
-}
-
 function readmeOf(name: string, hasWeb: boolean): string {
-  const text = readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`);
+  const text = readOwnFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`);
   if (!hasWeb) return text;
   return `${text}
 The page is in \`web/\`: \`npm run dev:web\` beside \`npm run dev\` shows it at http://localhost:5173, and passes \`/api\` on.
@@ -223,7 +219,7 @@ CMD ["node_modules/.bin/gatefold", "serve"]
 function systemdFiles(name: string, hasWeb: boolean): NewFile[] {
   const page = `Environment=PUBLIC_DIR=/opt/${name}/web/dist PUBLIC_FALLBACK=index.html`;
   const renameFiles = (text: string) => text.replaceAll(/(?:deploy\/)?gatefold\.s/g, `${name}.s`);
-  const unit = renameFiles(readPackageFile('deploy/gatefold.service'))
+  const unit = renameFiles(readOwnFile('deploy/gatefold.service'))
     .replace(/^Environment=READY=all$/m, (line) => (hasWeb ? `${line}\n${page}` : line))
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)
     .replaceAll(/(\/opt\/|\/var\/lib\/|enable --now |StateDirectory=)gatefold/g, `$1${name}`)
@@ -234,6 +230,6 @@ function systemdFiles(name: string, hasWeb: boolean): NewFile[] {
     .replace(/^Description=.*$/m, `Description=${name}`);
   return [
     [`${name}.service`, unit],
-    [`${name}.socket`, renameFiles(readPackageFile('deploy/gatefold.socket'))],
+    [`${name}.socket`, renameFiles(readOwnFile('deploy/gatefold.socket'))],
   ];
 }

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'nod
 import { join } from 'node:path';
 import { errorCode } from '../../../base/failure.ts';
 import { writeNewFile } from '../../../base/whole-file.ts';
-import { packagePath } from '../../../own-files.ts';
+import { readOwnFile } from '../../../own-files.ts';
 import type { Order } from './order.ts';
 import { CHECK_ENV, runProgram } from './serving.ts';
 import { quote } from './ssh.ts';
@@ -28,15 +28,11 @@ export function setUp({ dir, name, controllers, hasPage }: Order): string[] {
       throw new Error(
         `The service could not run ${process.execPath}, because systemd closes the folders of users to it: install Node for all users (nodejs.org/en/download)`,
       );
-    const unit = readFileSync(join(packagePath(), 'deploy/gatefold.service'), 'utf8');
+    const unit = unitOf(readOwnFile('deploy/gatefold.service'), dir, name);
     files.push(
       [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
-      [join(UNIT_FOLDER, `${name}.service`), unitOf(unit, dir, name), 0o644],
-      [
-        join(UNIT_FOLDER, `${name}.socket`),
-        socketOf(readFileSync(join(packagePath(), 'deploy/gatefold.socket'), 'utf8'), name),
-        0o644,
-      ],
+      [join(UNIT_FOLDER, `${name}.service`), unit, 0o644],
+      [join(UNIT_FOLDER, `${name}.socket`), socketOf(readOwnFile('deploy/gatefold.socket'), name), 0o644],
     );
   }
   // Gatefold imports tsx, which Node looks for in `runtime/node_modules`. This link leads to the tsx of the project.

@@ -1,6 +1,7 @@
 // Sends one request to the directory. Time and size are limited. Redirects are not followed, because a directory lists
 // its addresses.
-import type { IncomingHttpHeaders } from 'node:http';
+import { once } from 'node:events';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { https } from '../../../base/builtins.ts';
 import { parseRetryAfter } from '../../../base/time.ts';
 import { parseObject } from '../../../base/values.ts';
@@ -39,10 +40,8 @@ export class AcmeError extends Error {
   /** Milliseconds that the server asks to wait, or undefined when it asks for no time. */
   readonly retryAfter: number | undefined;
 
-  constructor(
-    message: string,
-    { type, retryAfter, cause }: { type?: string | undefined; retryAfter?: number | undefined; cause?: unknown } = {},
-  ) {
+  constructor(message: string, facts: Partial<Pick<AcmeError, 'type' | 'retryAfter' | 'cause'>> = {}) {
+    const { type, retryAfter, cause } = facts;
     super(message, { cause });
     this.type = type;
     this.retryAfter = retryAfter;
@@ -50,48 +49,33 @@ export class AcmeError extends Error {
 }
 
 export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
-  return ({ method, url, body, accept }) => {
-    const headers: Record<string, string> = { 'User-Agent': userAgent, Accept: accept ?? 'application/json' };
-    if (body !== undefined) {
-      headers['Content-Type'] = 'application/jose+json';
-      headers['Content-Length'] = String(Buffer.byteLength(body));
-    }
-    return new Promise((resolve, reject) => {
-      const fail = (cause: Error) => {
-        const code = (cause as NodeJS.ErrnoException).code;
-        reject(
-          new AcmeError(`Cannot reach ${hostOf(url)}: ${cause.message || code || 'the connection failed'}`, { cause }),
-        );
-      };
-      if (!url.startsWith('https://')) return fail(new Error('the address is not https'));
-      const signal = AbortSignal.timeout(timeoutMs);
-      signal.addEventListener('abort', () => fail(new Error(`no answer within ${timeoutMs / 1000} s`)));
+  return async ({ method, url, body, accept = 'application/json' }) => {
+    const length = body === undefined ? undefined : Buffer.byteLength(body);
+    const content = length === undefined ? {} : { 'Content-Type': 'application/jose+json', 'Content-Length': length };
+    const headers = { 'User-Agent': userAgent, Accept: accept, ...content };
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      if (!url.startsWith('https://')) throw new Error('the address is not https');
       // Each request opens its own connection, because a server may cut an idle one just before it is used again. The
       // cost is small: there are about a dozen requests in a month.
-      const request = https().request(
-        url,
-        { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) },
-        (response) => {
-          const chunks: Buffer[] = [];
-          let bytes = 0;
-          response.on('error', fail);
-          response.on('data', (chunk: Buffer) => {
-            bytes += chunk.length;
-            if (bytes > MAX_BYTES) response.destroy(new Error(`the answer is longer than ${MAX_BYTES} bytes`));
-            else chunks.push(chunk);
-          });
-          response.on('end', () =>
-            resolve({
-              status: response.statusCode ?? 0,
-              headers: response.headers,
-              text: Buffer.concat(chunks).toString('utf8'),
-            }),
-          );
-        },
-      );
-      request.on('error', fail);
-      request.end(body);
-    });
+      const options = { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) };
+      const request = https().request(url, options);
+      // An error after the head of the answer is one of the response, too.
+      request.on('error', () => {});
+      const [response] = (await once(request.end(body), 'response')) as [IncomingMessage];
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        if (bytes > MAX_BYTES) throw new Error(`the answer is longer than ${MAX_BYTES} bytes`);
+        chunks.push(chunk);
+      }
+      return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
+    } catch (error) {
+      const cause = signal.aborted ? new Error(`no answer within ${timeoutMs / 1000} s`) : error;
+      const { message, code } = cause as NodeJS.ErrnoException;
+      throw new AcmeError(`Cannot reach ${hostOf(url)}: ${message || code || 'the connection failed'}`, { cause });
+    }
   };
 }
 

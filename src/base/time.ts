@@ -30,7 +30,7 @@ export function blockThread(milliseconds: number): void {
  * @param limit milliseconds
  * @throws the error of `work`, or after the time limit the error that `createError` returns
  */
-export async function withTimeLimit<T>(work: Promise<T>, limit: number, createError: () => Error): Promise<T> {
+export async function withTimeLimit<T>(work: PromiseLike<T>, limit: number, createError: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(createError()), limit);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { StoreAddress } from '../../base/store-address.ts';
+import { withTimeLimit } from '../../base/time.ts';
 import { openSocket } from './socket.ts';
 import { StoreAway } from './store.ts';
 
@@ -104,26 +105,21 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   const query: Connection['query'] = async (text, parameters = [], limit = QUERY_TIMEOUT) => {
     if (!isOpen) throw new StoreAway(`${serverName}: the connection was closed`);
-    let timer: NodeJS.Timeout | undefined;
-    const timedOut = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const reason = isResolved ? `${serverName} has not` : `${serverName}: no name server has`;
-        timeoutError ??= new StoreAway(`${reason} answered in time`, { isTimeout: true });
-        reject(timeoutError);
-        close();
-      }, limit);
-    });
+    const timeOut = () => {
+      const reason = isResolved ? `${serverName} has not` : `${serverName}: no name server has`;
+      timeoutError ??= new StoreAway(`${reason} answered in time`, { isTimeout: true });
+      close();
+      return timeoutError;
+    };
     try {
       // A pooler can give each transaction another connection, which does not have the statements that were prepared.
-      return await Promise.race([sql.unsafe(text, parameters, { prepare: false }), timedOut]);
+      return await withTimeLimit(sql.unsafe(text, parameters, { prepare: false }), limit, timeOut);
     } catch (error) {
       // When one query is not answered in time, all queries that wait on this connection fail with its error.
       const failure = timeoutError ?? toStoreAway(error, serverName);
       // After most errors, such as that the server shuts down, further queries would fail, too.
       if (!STATEMENT_ERROR.test(sqlState(error) ?? '')) close();
       throw failure;
-    } finally {
-      clearTimeout(timer);
     }
   };
 

@@ -68,12 +68,6 @@ export interface Store {
   close(): Promise<void>;
 }
 
-interface StoreAwayOptions {
-  readonly needsOperator?: boolean;
-  readonly isTimeout?: boolean;
-  readonly cause?: unknown;
-}
-
 /** Thrown when the store does not answer or refuses. The message is the reason, in one line and without a secret. */
 export class StoreAway extends Error {
   /** True when a retry is useless until an operator changes something, such as a password. */
@@ -81,7 +75,8 @@ export class StoreAway extends Error {
   /** True when a query has had no answer in time. */
   readonly isTimeout: boolean;
 
-  constructor(message: string, { needsOperator = false, isTimeout = false, cause }: StoreAwayOptions = {}) {
+  constructor(message: string, facts: Partial<Pick<StoreAway, 'needsOperator' | 'isTimeout' | 'cause'>> = {}) {
+    const { needsOperator = false, isTimeout = false, cause } = facts;
     super(message, { cause });
     this.needsOperator = needsOperator;
     this.isTimeout = isTimeout;

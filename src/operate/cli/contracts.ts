@@ -60,15 +60,10 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
       writeFileSync(draft, render(made));
       const inspection = await inspectFolder(settings, io, { madeTypes: draft });
       const loads = brokenFiles(inspection);
-      const wanted = loads.flatMap(({ wanted: type }) =>
-        type === undefined ||
-        !isWritable(type) ||
-        type.path === draft ||
-        made.has(keyOf(type)) ||
-        refused.has(keyOf(type))
-          ? []
-          : type,
-      );
+      const isNew = (type: WantedType) => !made.has(keyOf(type)) && !refused.has(keyOf(type));
+      const wanted = loads
+        .flatMap(({ wanted: type }) => type ?? [])
+        .filter((type) => isWritable(type) && type.path !== draft && isNew(type));
       // A file that fails for another reason can need types, too.
       broken = loads
         .filter(({ wanted: type }) => type === undefined || !refused.has(keyOf(type)))

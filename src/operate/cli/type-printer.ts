@@ -8,14 +8,6 @@ import { baseOf, declarationsOf, elementFlagsOf, isLibrary, partsOf, pathsOf } f
 /** Thrown for a type that no JSON has, or that would lose a check. */
 export class Unprintable extends Error {}
 
-export interface PrintedType {
-  readonly text: string;
-  /** The declarations of the types that contain themselves, by their names. */
-  readonly helpers: ReadonlyMap<string, string>;
-  /** Parts that are not checked, or that clients must leave out. */
-  readonly notes: readonly string[];
-}
-
 const MAX_TYPES = 3000;
 const MAX_NESTING = 100;
 /** `NoTruncation` of the flags of `typeToString`. */
@@ -28,11 +20,13 @@ const UNREAD_CLASSES =
   /^(?:Uint8Array|Buffer|ArrayBuffer|Map|Set|WeakMap|WeakSet|Promise|RegExp|Error|URL|Function|Symbol|ReadableStream|Iterator|Generator|AsyncIterable|Iterable)/;
 
 /** @throws Unprintable */
-export function printType(type: ts.Type, name: string, project: TypeProject): PrintedType {
+export function printType(type: ts.Type, name: string, project: TypeProject) {
   const { ts, checker } = project;
   const { TypeFlags: F } = ts;
   const hiding: readonly ts.SyntaxKind[] = [ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword];
+  /** The declarations of the types that contain themselves, by their names. */
   const helpers = new Map<string, string>();
+  /** Parts that are not checked, or that clients must leave out. */
   const notes: string[] = [];
   /** The structures around the one that is printed. `helper` is set when one contains itself. */
   const around = new Map<ts.Type, { helper?: string }>();

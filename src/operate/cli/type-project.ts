@@ -26,18 +26,9 @@ import {
   packageOf,
   pathsOf,
   realPathOf,
-  type TypeScript,
 } from './type-script.ts';
 
-export interface TypeProject extends TypeScript {
-  nodeAt(wanted: WantedType): ts.TypeNode | undefined;
-  /**
-   * Lists the own files and packages that the types of a file can depend on.
-   *
-   * @param globals the packages whose global types are used
-   */
-  sourcesOf(path: string, globals: ReadonlySet<string>): Source[];
-}
+export type TypeProject = Awaited<ReturnType<typeof openTypeProject>>;
 
 /** The nodes of TypeScript for each kind of the reader (contract/source/syntax.ts). */
 const KINDS: Readonly<Record<string, readonly (string | undefined)[]>> = {
@@ -54,7 +45,7 @@ const KINDS: Readonly<Record<string, readonly (string | undefined)[]>> = {
 export const isWritable = ({ kind }: WantedType): boolean => Object.hasOwn(KINDS, kind);
 
 /** @throws CommandError */
-export async function openTypeProject(folder: string, wanted: readonly WantedType[]): Promise<TypeProject> {
+export async function openTypeProject(folder: string, wanted: readonly WantedType[]) {
   const typeScript = await openTypeScript(folder, [...new Set(wanted.map(({ path }) => path))]);
   const { ts, program, checker, configs, rootNames, fileNames } = typeScript;
   const nameOf = (path: string) => nameFrom(folder, path);
@@ -75,6 +66,11 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
     return installed.get(name);
   };
 
+  /**
+   * Lists the own files and packages that the types of a file can depend on.
+   *
+   * @param globalPackages the packages whose global types are used
+   */
   function sourcesOf(path: string, globalPackages: ReadonlySet<string>): Source[] {
     const sources = new Map<string, Source>();
     const homesOfSources = new Set<string>();

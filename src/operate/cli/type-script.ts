@@ -25,16 +25,25 @@ export interface TypeScript {
 /** Without strict checks of null, a type would lose `null` and `undefined`. */
 const OPTIONS = { noEmit: true, strictNullChecks: true, allowImportingTsExtensions: true };
 
+interface Place {
+  readonly folder: string;
+  /** The nearest tsconfig.json, if there is one. `home` is its folder, else the folder of controllers. */
+  readonly configPath: string | undefined;
+  readonly home: string;
+  readonly paths: readonly string[];
+}
+
 /** @throws CommandError */
 export async function openTypeScript(folder: string, paths: readonly string[]): Promise<TypeScript> {
   const require = createRequire(join(folder, 'x.js'));
   const configPath = findConfig(folder);
+  const place = { folder, configPath, home: configPath === undefined ? folder : dirname(configPath), paths };
   try {
     const loaded = require('typescript') as typeof ts;
-    if (typeof loaded.createProgram === 'function') return openClassic(loaded, folder, configPath, paths);
+    if (typeof loaded.createProgram === 'function') return openClassic(loaded, place);
     const load = (part: string) => import(pathToFileURL(require.resolve(`typescript/unstable/${part}`)).href);
     const parts = { ...(await load('sync')), ...(await load('ast')), version: loaded.version };
-    return openNative(parts, folder, configPath, paths);
+    return openNative(parts, place);
   } catch (error) {
     const reason = lineOf(error).slice(0, 100);
     throw new CommandError(
@@ -43,19 +52,13 @@ export async function openTypeScript(folder: string, paths: readonly string[]): 
   }
 }
 
-function openClassic(
-  loaded: typeof ts,
-  folder: string,
-  configPath: string | undefined,
-  paths: readonly string[],
-): TypeScript {
+function openClassic(loaded: typeof ts, { configPath, home, paths }: Place): TypeScript {
   const configs = new Set(configPath === undefined ? [] : [configPath]);
   const readFile = (path: string) => {
     configs.add(path);
     return loaded.sys.readFile(path);
   };
   const config = configPath && loaded.parseConfigFileTextToJson(configPath, readFileSync(configPath, 'utf8')).config;
-  const home = configPath === undefined ? folder : dirname(configPath);
   const host = { ...loaded.sys, readFile };
   const parsed = loaded.parseJsonConfigFileContent(config ?? {}, host, home, OPTIONS);
   const rootNames = [...new Set([...parsed.fileNames, ...paths])];
@@ -79,14 +82,9 @@ interface Native {
   };
 }
 
-function openNative(
-  parts: typeof ts & Native,
-  folder: string,
-  configPath: string | undefined,
-  paths: readonly string[],
-): TypeScript {
+function openNative(parts: typeof ts & Native, { folder, configPath, home, paths }: Place): TypeScript {
   // The options are those of a file that only this process has, because the interface takes none.
-  const madeConfig = join(configPath === undefined ? folder : dirname(configPath), 'tsconfig.gatefold.json');
+  const madeConfig = join(home, 'tsconfig.gatefold.json');
   let text = '';
   const read = new Set(configPath === undefined ? [] : [configPath]);
   const readFile = (path: string) => {
@@ -104,16 +102,8 @@ function openNative(
   if (project === undefined)
     throw new CommandError(`TypeScript ${parts.version} does not open ${configPath ?? folder}`);
   const { program, checker } = project;
-  const close = () => api.close();
-  return {
-    ts: parts,
-    program,
-    checker,
-    configs,
-    rootNames: fileNames,
-    fileNames: program.getSourceFileNames(),
-    close,
-  };
+  const files = { rootNames: fileNames, fileNames: program.getSourceFileNames() };
+  return { ts: parts, program, checker, configs, ...files, close: () => api.close() };
 }
 
 /** The functions of TypeScript 7 in the place of fields of the classic interface. */

@@ -8,11 +8,7 @@ import type { GroupLoad } from '../../live/load/group-load.ts';
 import { routeTable } from '../../request/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
-export interface Announcer {
-  /** Called with all groups that serve from now on. Prints the added and removed routes, but not before `showAll`. */
-  showChanges(loadedGroups: Iterable<GroupLoad>): void;
-  showAll(url: string): void;
-}
+export type Announcer = ReturnType<typeof createAnnouncer>;
 
 export interface AnnouncerOptions {
   readonly settings: Pick<Settings, 'controllersDir' | 'docs' | 'basePath' | 'mcp'>;
@@ -21,7 +17,7 @@ export interface AnnouncerOptions {
   readonly write: (text: string) => void;
 }
 
-export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions): Announcer {
+export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions) {
   const { controllersDir, docs, basePath } = settings;
   /** Key: the methods and the path, such as `GET,HEAD /api/user`. */
   let routes = new Map<string, ListedRoute>();
@@ -37,7 +33,8 @@ export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions)
   }
 
   return {
-    showChanges(loadedGroups) {
+    /** Called with all groups that serve from now on. Prints the added and removed routes, but not before `showAll`. */
+    showChanges(loadedGroups: Iterable<GroupLoad>): void {
       const oldRoutes = routes;
       routes = new Map(routesOf(loadedGroups, settings).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
       if (!hasShownAll) return;
@@ -47,7 +44,7 @@ export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions)
       const removedLines = formatRoutes(removedRoutes, (verbs) => ink.red(`- ${verbs}`));
       write([...addedLines, ...removedLines].join(''));
     },
-    showAll(url) {
+    showAll(url: string): void {
       hasShownAll = true;
       const lines = formatRoutes([...routes.values()], ink.green);
       const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(controllersDir, cwd)}\n`;

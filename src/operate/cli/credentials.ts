@@ -171,7 +171,8 @@ async function check({ settings, io, now }: CommandCall): Promise<Answer> {
   if (text === '') throw new UsageError('there is no token on standard input');
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
-  const key = isSession ? sessionKeyOf(settings) : undefined;
+  const keyText = isSession ? (settings.sessionKey ?? readSessionKey(settings.dataDir)) : undefined;
+  const key = keyText === undefined ? undefined : deriveSessionKey(keyText);
   const hasRightShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
   // A session token has a signature in the place of a checksum. The time 0 makes an expired session pass this check.
   const isSignatureRight = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
@@ -205,11 +206,6 @@ async function readAll(stdin: CommandCall['io']['stdin']): Promise<string> {
   }
   // Node decodes the header of a request in the same way.
   return Buffer.concat(chunks).toString('latin1');
-}
-
-function sessionKeyOf({ sessionKey, dataDir }: CommandCall['settings']): Buffer | undefined {
-  const text = sessionKey ?? readSessionKey(dataDir);
-  return text === undefined ? undefined : deriveSessionKey(text);
 }
 
 function describeExpiry(time: number | undefined): string {

@@ -2,13 +2,10 @@
 // second. An invalid pair is logged once, and the last valid pair stays live.
 
 import type { Log } from '../../base/log.ts';
-import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/polled-file.ts';
+import { type Content, createLiveFile, readContent } from '../../base/polled-file.ts';
 import { type CertificatePair, readPair } from './pair.ts';
 
-export interface LivePair extends LiveFile {
-  /** Returns the pair that is in use; undefined until the files contain a valid pair. */
-  current(): CertificatePair | undefined;
-}
+export type LivePair = ReturnType<typeof createLivePair>;
 
 export interface LivePairOptions {
   readonly certPath: string;
@@ -29,7 +26,7 @@ const CONFIRMATIONS = 3;
 export const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error with a message of one line, when the files contain no valid pair and `mayComeLater` is false */
-export function createLivePair(options: LivePairOptions): LivePair {
+export function createLivePair(options: LivePairOptions) {
   const { certPath, keyPath, mayComeLater, log, onPair, pollMs = POLL_MS } = options;
   let pair: CertificatePair | undefined;
   const paths = [...new Set([certPath, keyPath])];
@@ -52,7 +49,9 @@ export function createLivePair(options: LivePairOptions): LivePair {
       log.error('certificate-reload-failed', { error, effect });
     },
   });
-  return { current: () => pair, ...file };
+  /** Returns the pair that is in use; undefined until the files contain a valid pair. */
+  const current = (): CertificatePair | undefined => pair;
+  return { current, ...file };
 
   function onLive(next: CertificatePair, reloads: number): void {
     pair = next;

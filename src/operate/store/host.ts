@@ -23,11 +23,6 @@ export interface HostOptions {
   readonly send: (message: FromHost) => void;
 }
 
-export interface Host {
-  receive(message: ToHost): void;
-  close(): Promise<void>;
-}
-
 /** Milliseconds between two reports to the store that this machine is alive. */
 const REPORT_INTERVAL_MS = 5000;
 /** Seconds. Each machine checks by its own clock whether a key or a session has expired. */
@@ -39,7 +34,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 /** Milliseconds for which a registration is retried. The time is short because the client waits for the answer. */
 const REGISTRATION_PATIENCE_MS = 5000;
 
-export async function startHost({ settings, send }: HostOptions): Promise<Host> {
+export async function startHost({ settings, send }: HostOptions) {
   const { dataDir, controllersDir, store: address, storeKeys } = settings;
   // The supervisor writes the lines of this log, so that only one process writes to the output.
   const log = createLog({ level: settings.logLevel, sink: { write: (line) => send({ kind: 'log', line }) } });
@@ -149,12 +144,12 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   }
 
   return {
-    receive({ call, request }) {
+    receive({ call, request }: ToHost): void {
       answer(request)
         .catch((error: unknown) => ({ error: (error as Error).message }))
         .then((result) => send({ kind: 'answer', call, answer: result }));
     },
-    async close() {
+    async close(): Promise<void> {
       follower.close();
       await store.close();
     },

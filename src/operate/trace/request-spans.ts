@@ -2,9 +2,9 @@
 // diagnostics channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
-import type { ServiceOptions } from '../../api/controller/service.ts';
 import type { BackgroundEvent, RequestEvent } from '../../api/controller/trace.ts';
 import { parseTraceparent } from '../../base/traceparent.ts';
+import type { LoadedService } from '../../groups/service-file.ts';
 import type { Attributes } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
@@ -20,10 +20,7 @@ export interface RequestSpanOptions {
 }
 
 /** The properties of the service file that say where a caller sends a key. */
-export interface CallerRules {
-  readonly keyHeader?: string | undefined;
-  readonly securitySchemes?: ServiceOptions['securitySchemes'] | undefined;
-}
+export type CallerRules = Partial<Pick<LoadedService, 'keyHeader' | 'securitySchemes'>>;
 
 /** @returns a function that ends the subscriptions */
 export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOptions): () => void {

@@ -9,12 +9,6 @@ import { makeFolder } from '../../../base/make-folder.ts';
 import { writeWholeFile } from '../../../base/whole-file.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
-export interface StoredCertificate {
-  /** The URL of the ACME server that issued the certificate; undefined when the file does not say it. */
-  readonly directoryUrl: string | undefined;
-  readonly text: string;
-}
-
 export type TlsFolder = ReturnType<typeof createTlsFolder>;
 
 export function createTlsFolder(dataDir: string) {
@@ -35,7 +29,8 @@ export function createTlsFolder(dataDir: string) {
       write(accountPath, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
       return privateKey;
     },
-    readCertificate(): StoredCertificate | undefined {
+    /** In the result, `directoryUrl` is the URL of the ACME server; undefined when the file does not say it. */
+    readCertificate() {
       const text = readIfExists(certificatePath);
       if (text === undefined) return undefined;
       // A line `Directory: https://…` comes before the PEM blocks. PEM allows text around them (RFC 7468, section 2).

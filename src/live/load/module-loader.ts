@@ -24,21 +24,6 @@ export interface LoadedFile {
   readonly link?: true;
 }
 
-export interface ModuleLoader extends ImportedFiles {
-  /**
-   * @param path an absolute path without symbolic links. If a link were imported, and then led to another file, Node
-   *   would still return the old file
-   * @param earlierAttempts how many imports of this path have failed in this process
-   */
-  load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
-  /** Imports a file whose schema is a check, and keeps its exports or the error of its import. It never rejects. */
-  loadSchemas(path: string, loadTimeout: number): Promise<void>;
-  /** Returns the real path of a file, and adds the symbolic links on the way to the closure. @throws Error no file */
-  realPathOf(path: string): string;
-  /** Returns every file that imports have read so far, or have looked for and not found. */
-  closure(): LoadedFile[];
-}
-
 export interface ModuleLoaderOptions {
   /**
    * Called with each file that is added to the import closure, or that has changed since it was added. An operation can
@@ -53,7 +38,7 @@ export interface ImportRecorder {
   afterImport(): void;
 }
 
-export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
+export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}) {
   const fingerprints = new Map<string, string>();
   const record = (path: string): void => {
     const currentFingerprint = fingerprint(path);
@@ -69,38 +54,35 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     recordByHooks({ record, texts, resolved, resolutions }) ?? recordBySource(record, texts, resolutions);
   let typescriptReady: Promise<void> | undefined;
   const exportsByPath = new Map<string, ModuleExports>();
-  const loader: Pick<ModuleLoader, 'load' | 'loadSchemas'> = {
-    async load(path, earlierAttempts) {
-      if (/\.m?ts$/.test(path)) {
-        typescriptReady ??= enableTypeScript(record);
-        await typescriptReady;
-      }
-      // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
-      const url = pathToFileURL(path).href + (earlierAttempts === 0 ? '' : `?attempt=${earlierAttempts}`);
-      try {
-        resolutions.recordManifests(path);
-        recorder.beforeImport(path, earlierAttempts);
-        const exports: Readonly<Record<string, unknown>> = await import(url);
-        exportsByPath.set(path, { exports });
-        return exports;
-      } catch (error) {
-        // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
-        if (!fingerprints.has(path)) record(path);
-        throw error;
-      } finally {
-        recorder.afterImport();
-      }
-    },
-    async loadSchemas(path, loadTimeout) {
-      try {
-        await withinLoadTimeout(loader.load(path, 0), loadTimeout);
-      } catch (error) {
-        exportsByPath.set(path, { error });
-      }
-    },
-  };
-  return {
-    ...loader,
+
+  /**
+   * @param path an absolute path without symbolic links. If a link were imported, and then led to another file, Node
+   *   would still return the old file
+   * @param earlierAttempts how many imports of this path have failed in this process
+   */
+  async function load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>> {
+    if (/\.m?ts$/.test(path)) {
+      typescriptReady ??= enableTypeScript(record);
+      await typescriptReady;
+    }
+    // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
+    const url = pathToFileURL(path).href + (earlierAttempts === 0 ? '' : `?attempt=${earlierAttempts}`);
+    try {
+      resolutions.recordManifests(path);
+      recorder.beforeImport(path, earlierAttempts);
+      const exports: Readonly<Record<string, unknown>> = await import(url);
+      exportsByPath.set(path, { exports });
+      return exports;
+    } catch (error) {
+      // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
+      if (!fingerprints.has(path)) record(path);
+      throw error;
+    } finally {
+      recorder.afterImport();
+    }
+  }
+
+  const imported: ImportedFiles = {
     exportsOf: (path) => exportsByPath.get(path),
     // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
     // change, which the supervisor would then not notice.
@@ -110,8 +92,18 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     textOf: texts.textOf,
     imported: texts.imported,
     resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
+  };
+
+  return {
+    ...imported,
+    load,
+    /** Imports a file whose schema is a check, and keeps its exports or the error of its import. It never rejects. */
+    async loadSchemas(path: string, loadTimeout: number): Promise<void> {
+      await withinLoadTimeout(load(path, 0), loadTimeout).catch((error: unknown) => exportsByPath.set(path, { error }));
+    },
     realPathOf: resolutions.realPathOf,
-    closure: () => [
+    /** Returns every file that imports have read so far, or have looked for and not found. */
+    closure: (): LoadedFile[] => [
       ...Array.from(fingerprints, ([path, recorded]) => ({ path, fingerprint: recorded })),
       ...resolutions.links(),
     ],

@@ -17,16 +17,8 @@ import { createFileLoader, type FileLoaderOptions } from './file-loader.ts';
 import type { FileSelection, GroupLoad } from './group-load.ts';
 import { describeGroup } from './hints.ts';
 import { createListing } from './listing.ts';
-import type { LoadedFile } from './module-loader.ts';
 import { parseFileName, refuseTwin } from './naming.ts';
-import {
-  createNewGroups,
-  errorOf,
-  type GroupOutcome,
-  type NewGroups,
-  type NewGroupsOptions,
-  notLoadable,
-} from './new-groups.ts';
+import { createNewGroups, errorOf, type GroupOutcome, type NewGroupsOptions, notLoadable } from './new-groups.ts';
 import { factsOfService, readService } from './service-load.ts';
 import { createStraySearch, type Stray } from './stray-service.ts';
 
@@ -47,36 +39,7 @@ export interface Location {
   readonly slugs: readonly string[];
 }
 
-export interface Groups extends Pick<NewGroups, 'importNew' | 'publishNew'> {
-  /**
-   * Returns the group that a URL names, or undefined when there is none. Returns a promise only when a new file has to
-   * be imported.
-   *
-   * @throws HttpError GROUP_NOT_LOADABLE
-   */
-  find(groupInUrl: string): Group | undefined | Promise<Group | undefined>;
-  /**
-   * Finds the group of a path that `groupInUrl` alone does not name. In a folder, `v2` with the slugs `order` and `7`
-   * is the group `v2/order` with the slug `7`. A root group gets all segments as its slugs. Returns undefined when the
-   * first segment names a group, and when there is neither a folder of this name, a root group nor a fallback.
-   *
-   * @param segments the decoded segments of the path, of which those from `depth` on come after the base path
-   */
-  locate(place: Location, segments: readonly string[], depth: number): Location | undefined;
-  /** Whether a mount answers OPTIONS itself. */
-  ownsCors(): boolean;
-  /**
-   * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
-   */
-  loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
-  /** Prevents the import of a file until it changes. For a file whose import has ended another process. */
-  skip(file: string, reason: string): void;
-  /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
-  all(): Promise<readonly Group[]>;
-  /** Disposes of the controllers, waits for `stopped`, and runs `close` of the service file. Never rejects. */
-  dispose(stopped?: Promise<void>): Promise<void>;
-  closure(): LoadedFile[];
-}
+export type Groups = ReturnType<typeof createGroups>;
 
 export interface GroupsOptions
   extends Pick<NewGroupsOptions, 'admit' | 'onImporting'>,
@@ -93,7 +56,8 @@ export interface GroupsOptions
 
 const SERVICE_IS_GONE =
   'the service has had a service file, and it is gone: put it back; to serve without rules, write defineService({}) into it once, or start with --without-service-file';
-export function createGroups(options: GroupsOptions): Groups {
+
+export function createGroups(options: GroupsOptions) {
   const { dir, log, loadTimeout = 10_000, onFile, onMismatch, reportsOperations = false, madeTypes } = options;
   const { admit, onImporting, onService } = options;
   const files = createFileLoader({ dir, loadTimeout, onFile, madeTypes });
@@ -116,6 +80,13 @@ export function createGroups(options: GroupsOptions): Groups {
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || group === ROOT || !group.includes('/'));
 
+  /**
+   * Finds the group of a path that `groupInUrl` alone does not name. In a folder, `v2` with the slugs `order` and `7`
+   * is the group `v2/order` with the slug `7`. A root group gets all segments as its slugs. Returns undefined when the
+   * first segment names a group, and when there is neither a folder of this name, a root group nor a fallback.
+   *
+   * @param segments the decoded segments of the path, of which those from `depth` on come after the base path
+   */
   function locate({ groupInUrl, slugs }: Location, segments: readonly string[], depth: number): Location | undefined {
     if (groupsByUrl.has(groupInUrl)) return undefined;
     const path = segments.slice(depth);
@@ -138,7 +109,13 @@ export function createGroups(options: GroupsOptions): Groups {
     return groupsByUrl.has(urlName) || (group !== undefined && isServed(group) && listing().has(group));
   }
 
-  const find: Groups['find'] = (groupInUrl) => groupsByUrl.get(groupInUrl) ?? findNew(groupInUrl);
+  /**
+   * Returns the group that a URL names, or undefined when there is none. Returns a promise only when a new file has to
+   * be imported.
+   *
+   * @throws HttpError GROUP_NOT_LOADABLE
+   */
+  const find = (groupInUrl: string) => groupsByUrl.get(groupInUrl) ?? findNew(groupInUrl);
 
   function findNew(groupInUrl: string): Group | undefined | Promise<Group | undefined> {
     const group = groupNameOf(groupInUrl);
@@ -195,6 +172,9 @@ export function createGroups(options: GroupsOptions): Groups {
     return { ...load, ...factsOfService(loaded) };
   }
 
+  /**
+   * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
+   */
   async function loadAll({ skip, onLoading, ...order }: LoadAllOptions): Promise<GroupLoad[]> {
     files.setPatience(order.patience ?? 1);
     const loads: GroupLoad[] = [];
@@ -243,6 +223,7 @@ export function createGroups(options: GroupsOptions): Groups {
     return searchStray(listing().get(SERVICE), importedByService);
   }
 
+  /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
   async function all(): Promise<readonly Group[]> {
     const names = [...listing().keys()].filter(isServed).sort();
     const results = await Promise.allSettled(names.map(async (name) => find(name)));
@@ -254,13 +235,16 @@ export function createGroups(options: GroupsOptions): Groups {
   return {
     find,
     locate,
+    /** Whether a mount answers OPTIONS itself. */
     ownsCors: () => ownsCors,
     loadAll,
     importNew: newGroups.importNew,
     publishNew: newGroups.publishNew,
     all,
+    /** Prevents the import of a file until it changes. For a file whose import has ended another process. */
     skip: files.skip,
-    async dispose(stopped) {
+    /** Disposes of the controllers, waits for `stopped`, and runs `close` of the service file. Never rejects. */
+    async dispose(stopped?: Promise<void>): Promise<void> {
       await Promise.all([disposeOf(new Set(groupsByUrl.values()), log), stopped]);
       if (serviceState.kind === 'loaded' && serviceState.service.close !== undefined)
         await closeService(serviceState.service.close, log);

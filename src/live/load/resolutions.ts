@@ -26,7 +26,7 @@ export function createResolutions(
   /** The folders whose package.json is recorded. */
   const folders = new Set<string>();
 
-  /** See ModuleLoader. */
+  /** Returns the real path of a file, and adds the symbolic links on the way to the closure. @throws Error no file */
   function realPathOf(path: string): string {
     const realPath = realpathSync.native(path);
     if (realPath !== path) recordLink(...shorten(path, realPath));

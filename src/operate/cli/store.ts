@@ -84,25 +84,11 @@ export function describeBytes(bytes: number): string {
   return bytes > FILLING_BYTES ? `${share}: ${FILLING_ADVICE}` : share;
 }
 
-export interface StoreDescription {
-  /** The version of the rows, which differs after each change. */
-  readonly version: string;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly isWritable: boolean;
-  /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */
-  readonly standbys: string;
-  /** Whole seconds by which the clock of the store is ahead of the clock here; negative when it is behind. */
-  readonly secondsAhead: number;
-  /** The machines that have reported in the last hour. `seconds` is the age of a machine's latest report. */
-  readonly machines: readonly { readonly name: string; readonly seconds: number }[];
-  /** Why STORE_KEY does not decrypt the session key in the store; undefined when it does, or when it is not set. */
-  readonly keyFailure: string | undefined;
-}
+export type StoreDescription = Awaited<ReturnType<typeof describeStore>>;
 
 /** @param keys the keys of STORE_KEY. @throws StoreAway */
-export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
-  const { version, rows, bytes } = await store.measure();
+export async function describeStore(store: PostgresStore, keys: readonly string[]) {
+  const measured = await store.measure();
   const encryptedKey = await readEncryptedKey(store);
   const machines = await store.query(
     `select name, extract(epoch from clock_timestamp() - seen)::int as seconds from gatefold.machine
@@ -114,14 +100,19 @@ export async function describeStore(store: PostgresStore, keys: readonly string[
       current_setting('synchronous_standby_names') as standbys`,
   );
   return {
-    version,
-    rows,
-    bytes,
+    /** The version of the rows, which differs after each change, and their number and bytes. */
+    ...measured,
     isWritable: facts?.read_only === 'off',
+    /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */
     standbys: String(facts?.standbys ?? ''),
-    // The store read its clock, in seconds, about halfway between the question and the answer, in milliseconds.
+    /**
+     * Whole seconds by which the clock of the store is ahead of the clock here; negative when it is behind. The store
+     * read its clock, in seconds, about halfway between the question and the answer, in milliseconds.
+     */
     secondsAhead: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2 / 1000),
+    /** The machines that have reported in the last hour. `seconds` is the age of a machine's latest report. */
     machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
+    /** Why STORE_KEY does not decrypt the session key in the store; undefined when it does, or when it is not set. */
     keyFailure: encryptedKey === undefined || keys.length === 0 ? undefined : whyUndecryptable(keys, encryptedKey),
   };
 }

@@ -9,24 +9,7 @@ import { isRevoked, usableRow } from './entries.ts';
 import * as sql from './schema.ts';
 import { type Change, type Space, type Store, StoreAway } from './store.ts';
 
-export interface MachineReport {
-  /** The number of machines that have reported within 15 s, this one included. */
-  readonly machines: number;
-  /** The seconds by which the clock of the store is ahead of the clock here; negative when it is behind. */
-  readonly secondsAhead: number;
-  /** The seconds by which `secondsAhead` can be wrong. */
-  readonly uncertainty: number;
-}
-
-export interface PostgresStore extends Store {
-  /** Reports that this machine is alive. */
-  reportMachine(): Promise<MachineReport>;
-  sweepRates(): Promise<void>;
-  /** Counts the rows of the table, and its bytes, without reading it. */
-  measure(): Promise<{ readonly version: string; readonly rows: number; readonly bytes: number }>;
-  init(): Promise<void>;
-  query(text: string, timeout?: number): Promise<readonly Row[]>;
-}
+export type PostgresStore = ReturnType<typeof createPostgresStore>;
 
 export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'load' | 'name'> {
   /** Called when the bell rings, which is a notification after each change. A call can be repeated, late or lost. */
@@ -49,7 +32,7 @@ const MEASURE_INTERVAL = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
-export function createPostgresStore(options: PostgresOptions): PostgresStore {
+export function createPostgresStore(options: PostgresOptions) {
   const { address, load, name, onBell, maxBytes = MAX_BYTES, machineId = crypto().randomUUID() } = options;
   let connection: Connection | undefined;
   let opening: Promise<Connection> | undefined;
@@ -57,6 +40,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
   let isClosed = false;
   let measured = { bytes: 0, at: Number.NEGATIVE_INFINITY };
 
+  /** Counts the rows of the table, and its bytes, without reading it. */
   async function measure() {
     const rows = await run(sql.MEASURE, ['keys'], LONG_QUERY_TIMEOUT);
     const bytes = Number(rows[0]?.bytes);
@@ -136,7 +120,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     return (await getConnection()).query(text, parameters, timeout);
   }
 
-  return {
+  const store: Store = {
     async read(space, names) {
       const rows =
         names === undefined
@@ -186,6 +170,21 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
       const tokens = new Map(rows.map((row) => [row.caller, Number(row.tokens)]));
       return spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst);
     },
+    async close() {
+      isClosed = true;
+      await opening?.catch(() => {});
+      connection?.close();
+    },
+  };
+
+  return {
+    ...store,
+    measure,
+    /**
+     * Reports that this machine is alive. Returns the number of machines that have reported within 15 s, this one
+     * included. `secondsAhead` is by how much the clock of the store is ahead of the clock here, negative when it is
+     * behind. `uncertainty` is by how many seconds this number can be wrong.
+     */
     async reportMachine() {
       const askedAt = Date.now();
       const [row] = await run(sql.REPORT_MACHINE, [machineId, hostname()]);
@@ -194,19 +193,9 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
       const secondsAhead = Number(row?.clock) - askedAt / 1000 - uncertainty;
       return { machines: Number(row?.machines ?? 1), secondsAhead, uncertainty };
     },
-    async sweepRates() {
-      await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
-    },
-    measure,
-    async init() {
-      await run(sql.SCHEMA, []);
-    },
-    query: (text, timeout) => run(text, [], timeout),
-    async close() {
-      isClosed = true;
-      await opening?.catch(() => {});
-      connection?.close();
-    },
+    sweepRates: () => run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT),
+    init: () => run(sql.SCHEMA, []),
+    query: (text: string, timeout?: number) => run(text, [], timeout),
   };
 }
 

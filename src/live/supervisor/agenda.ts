@@ -42,10 +42,11 @@ export class Agenda {
   readonly #loads: Backoff;
   /** The next replacement of a worker that died or is faulty. */
   readonly #deaths: Backoff;
-  readonly #tally: Tally = { generationsServed: 0, generationsRejected: 0, workersDied: 0, workersReplaced: 0 };
+  readonly tally: Tally = { generationsServed: 0, generationsRejected: 0, workersDied: 0, workersReplaced: 0 };
+  /** Why the newest generation was rejected; undefined when it serves. */
+  rejection: Rejection | undefined;
   /** The generation that is due next, before every other step. */
   #nextGeneration: GenerationStep | undefined;
-  #rejection: Rejection | undefined;
   /** Whether the last replacement loaded other code or fewer groups than the workers that serve. */
   #isReplacementRejected = false;
   /** The files that did not load when the next trial was planned, a line each. Another list makes the pauses short. */
@@ -56,15 +57,6 @@ export class Agenda {
     this.#loads = new Backoff(LOAD_PAUSES, service.now);
     // All workers can die together, as when the kernel is out of memory.
     this.#deaths = new Backoff({ ...DEATH_PAUSES, freeFailures: service.workerCount }, service.now);
-  }
-
-  /** Why the newest generation was rejected; undefined when it serves. */
-  get rejection(): Rejection | undefined {
-    return this.#rejection;
-  }
-
-  get tally(): Readonly<Tally> {
-    return this.#tally;
   }
 
   /** Whether the next step is a generation. */
@@ -82,7 +74,7 @@ export class Agenda {
   }
 
   countDeath(): void {
-    this.#tally.workersDied++;
+    this.tally.workersDied++;
   }
 
   /** Returns the step that is due, and removes it from the agenda. */
@@ -94,7 +86,7 @@ export class Agenda {
 
   /** Chooses the step while no generation is due: a retry, a new worker for each lost one, a trial, or a wait. */
   #chooseStep(): Step | Wait {
-    const isRejected = this.#rejection !== undefined;
+    const isRejected = this.rejection !== undefined;
     const timeUntilRetry = isRejected ? this.#loads.remaining : NEVER;
     if (timeUntilRetry === 0) return generationFor(RETRY);
     const { pool, workerCount } = this.#service;
@@ -130,12 +122,12 @@ export class Agenda {
   applyResult(step: Step, result: StepResult, duration: number): void {
     switch (result.kind) {
       case 'serving':
-        this.#tally.generationsServed++;
-        this.#rejection = undefined;
+        this.tally.generationsServed++;
+        this.rejection = undefined;
         this.#forgetFailures();
         return;
       case 'replaced':
-        this.#tally.workersReplaced += result.count;
+        this.tally.workersReplaced += result.count;
         if (this.#isReplacementRejected) this.#forgetFailures();
         return;
       case 'groups-lost':
@@ -169,7 +161,7 @@ export class Agenda {
   #reject(step: Step, duration: number, failures: readonly GroupLoad[], error?: string): void {
     const { log, table } = this.#service;
     const cause = step.kind === 'generation' ? step.cause : step.kind;
-    const last = this.#rejection;
+    const last = this.rejection;
     const isRepeated =
       cause === RETRY && JSON.stringify(last?.failures) === JSON.stringify(failures) && last?.error === error;
     const generation = table.newest;
@@ -180,8 +172,8 @@ export class Agenda {
     // The pauses between trials may have grown, and a rejection is another failure.
     if (last === undefined) this.#loads.reset();
     this.#loads.recordFailure(duration);
-    this.#rejection = { generation, at: new Date(), failures, error };
-    this.#tally.generationsRejected++;
+    this.rejection = { generation, at: new Date(), failures, error };
+    this.tally.generationsRejected++;
   }
 
   #postponeReplacement(result: Extract<StepResult, { kind: 'differs' }>, duration: number): void {

@@ -84,15 +84,11 @@ export type FromWorker =
   | { readonly kind: 'inspected'; readonly url: string | undefined }
   | { readonly kind: 'pong'; readonly isInspected?: boolean };
 
-export interface Envelope<T> {
-  readonly gatefold: T;
-}
-
-export function seal<T extends ToWorker | FromWorker>(message: T): Envelope<T> {
+export function seal<T extends ToWorker | FromWorker>(message: T) {
   return { gatefold: message };
 }
 
 /** Takes a message out of its envelope. @returns undefined for a controller's own message */
 export function unseal<T extends ToWorker | FromWorker>(message: unknown): T | undefined {
-  return (message as Partial<Envelope<T>> | null)?.gatefold;
+  return (message as { readonly gatefold?: T } | null)?.gatefold;
 }

@@ -3,8 +3,6 @@
 
 import { openDescriptors } from '../../base/descriptors.ts';
 import type { WorkerStatus } from '../../live/supervisor/status.ts';
-import type { CertificateStatus } from '../https/certificates.ts';
-import type { StoreStatus } from '../store/link.ts';
 import { CHANNEL_METRICS } from './channel-metrics.ts';
 import type { Family, Sample } from './exposition.ts';
 import {
@@ -208,28 +206,28 @@ export const METRICS: readonly MetricRow[] = [
   ),
 
   gauge('gatefold_store_up', '1 while the store answers', (service) =>
-    storeSample(service, ({ state }) => Number(state.awayReason === null)),
+    sampleOf(service.supervisor?.store, ({ state }) => Number(state.awayReason === null)),
   ),
   gauge('gatefold_store_age_seconds', 'Seconds since the credentials table was proven complete', (service) =>
-    storeSample(service, ({ ageSeconds }) => ageSeconds ?? Number.POSITIVE_INFINITY),
+    sampleOf(service.supervisor?.store, ({ ageSeconds }) => ageSeconds ?? Number.POSITIVE_INFINITY),
   ),
   counter('gatefold_store_full_reads_total', 'Times that all rows were read', (service) =>
-    storeSample(service, ({ state }) => state.fullReads),
+    sampleOf(service.supervisor?.store, ({ state }) => state.fullReads),
   ),
   counter('gatefold_store_missed_bells_total', 'Changes of the store that no notification announced', (service) =>
-    storeSample(service, ({ state }) => state.missedBells),
+    sampleOf(service.supervisor?.store, ({ state }) => state.missedBells),
   ),
   gauge('gatefold_store_table_bytes', 'Bytes of the table in the store', (service) =>
-    storeSample(service, ({ state }) => state.tableBytes),
+    sampleOf(service.supervisor?.store, ({ state }) => state.tableBytes),
   ),
   gauge('gatefold_store_table_limit_bytes', 'Bytes beyond which the store takes no new row', (service) =>
-    storeSample(service, ({ state }) => state.tableLimit),
+    sampleOf(service.supervisor?.store, ({ state }) => state.tableLimit),
   ),
   gauge('gatefold_store_clock_offset_seconds', 'Seconds by which the clock of the store is ahead', (service) =>
-    storeSample(service, ({ state }) => state.secondsAhead),
+    sampleOf(service.supervisor?.store, ({ state }) => state.secondsAhead),
   ),
   gauge('gatefold_machines', 'Machines that have reported lately', (service) =>
-    storeSample(service, ({ state }) => state.machines),
+    sampleOf(service.supervisor?.store, ({ state }) => state.machines),
   ),
 
   counter('gatefold_trace_spans_total', 'Spans that the collector has, and spans that it has not', ({ totals }) => [
@@ -238,15 +236,15 @@ export const METRICS: readonly MetricRow[] = [
   ]),
 
   gauge('gatefold_certificate_expiry_timestamp_seconds', 'When the served certificate expires, Unix time', (service) =>
-    certificateSample(service, ({ notAfter }) => notAfter / 1000),
+    sampleOf(service.supervisor?.certificate, ({ notAfter }) => notAfter / 1000),
   ),
   counter('gatefold_certificate_reloads_total', 'Certificates that went live after the first one', (service) =>
-    certificateSample(service, ({ reloads }) => reloads),
+    sampleOf(service.supervisor?.certificate, ({ reloads }) => reloads),
   ),
   counter(
     'gatefold_certificate_failures_total',
     'Certificate files that could not be used, and orders that failed',
-    (service) => certificateSample(service, ({ failures }) => failures),
+    (service) => sampleOf(service.supervisor?.certificate, ({ failures }) => failures),
   ),
 ];
 
@@ -254,14 +252,7 @@ export function collectFamilies(service: ServiceStatus, facts: SupervisorFacts):
   return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, facts) }));
 }
 
-/** Returns no sample without HTTPS. The value 0 would mean that the certificate expired in 1970. */
-function certificateSample(
-  { supervisor }: ServiceStatus,
-  measure: (certificate: CertificateStatus) => number,
-): Sample[] {
-  return supervisor?.certificate === undefined ? [] : [{ value: measure(supervisor.certificate) }];
-}
-
-function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus) => number): Sample[] {
-  return supervisor?.store === undefined ? [] : [{ value: measure(supervisor.store) }];
+/** Returns no sample without HTTPS or without STORE. The value 0 would mean that the certificate expired in 1970. */
+function sampleOf<Part>(part: Part | undefined, measure: (part: Part) => number): Sample[] {
+  return part === undefined ? [] : [{ value: measure(part) }];
 }

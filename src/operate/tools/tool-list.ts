@@ -13,16 +13,7 @@ export interface Tool extends ListedTool {
   /** The segments of the path after the group. */
   readonly segments: readonly Segment[];
   /** The definition, as `tools/list` sends it. */
-  readonly definition: ToolDefinition;
-}
-
-export interface ToolDefinition {
-  readonly name: string;
-  readonly title: string | undefined;
-  readonly description: string;
-  readonly inputSchema: { readonly properties: object; readonly [keyword: string]: unknown };
-  readonly outputSchema: object | undefined;
-  readonly annotations: object;
+  readonly definition: { readonly inputSchema: ReturnType<typeof inputSchema>; readonly [field: string]: unknown };
 }
 
 /** A cache of the tools, by group. A changed group is a new object, which is not in the cache yet. */

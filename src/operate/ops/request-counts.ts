@@ -41,11 +41,7 @@ export interface OperationCounts {
   readonly cells: Map<number, Histogram>;
 }
 
-export interface OperationDelta {
-  readonly page: string;
-  readonly operation: string;
-  readonly route: string;
-  readonly bytes: number;
+export interface OperationDelta extends Readonly<Omit<OperationCounts, 'cells'>> {
   readonly cells: readonly (readonly [cell: number, durations: HistogramDelta])[];
 }
 

@@ -14,15 +14,8 @@ export type SupervisorStatus = WorkersStatus & {
   readonly store?: StoreStatus | undefined;
 };
 
-export interface ReportingWorker {
-  readonly pid: number;
-  /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
-  readonly slot: number;
-  readonly report: WorkerReport;
-  readonly reportAge: number;
-  /** The longest event loop delay of the last minute, in seconds. */
-  readonly longestDelay: number;
-}
+export type ServiceStatus = ReturnType<ReturnType<typeof createServiceWatch>['status']>;
+export type ReportingWorker = ServiceStatus['workers'][number];
 
 /** Sums over all workers since the start, also over workers that have ended. */
 export interface Totals extends Counters {
@@ -31,18 +24,6 @@ export interface Totals extends Counters {
   readonly rateLimited: Record<LimitKind, number>;
   /** CPU time of all workers that have had a number, by this number. */
   readonly cpuSeconds: number[];
-}
-
-export interface ServiceStatus {
-  readonly supervisor: SupervisorStatus | undefined;
-  readonly isStopping: boolean;
-  readonly ready: Settings['ready'];
-  /** Whether the timers of this process were on time lately. */
-  readonly isPunctual: boolean;
-  readonly totals: Totals;
-  readonly workers: readonly ReportingWorker[];
-  /** The last report of any worker, for data that all workers share: the tables of credentials and providers. */
-  readonly latestReport: WorkerReport | undefined;
 }
 
 /** Maximum number of delays in `recentDelays`: the longest of each report. Sixty reports cover one minute. */
@@ -61,13 +42,15 @@ export function createServiceWatch(
     cpuSeconds: [],
     ...(Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Counters),
   };
+  /** The last report of any worker, for data that all workers share: the tables of credentials and providers. */
   let latestReport: WorkerReport | undefined;
   let isStopping = false;
 
-  function status(): ServiceStatus {
+  function status() {
     const supervisorStatus = supervisor();
     removeEnded(supervisorStatus);
     const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, recentDelays }]) => {
+      // `longestDelay` is that of the last minute, in seconds.
       return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...recentDelays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
@@ -75,6 +58,7 @@ export function createServiceWatch(
       supervisor: supervisorStatus,
       isStopping,
       ready,
+      /** Whether the timers of this process were on time lately. */
       isPunctual: isPunctual(),
       totals,
       workers: reportingWorkers,
@@ -104,6 +88,7 @@ export function createServiceWatch(
       totals.rateLimited[kind as LimitKind] += refusals;
   }
 
+  /** Returns a worker's number in the metrics. A new worker gets that of an ended one, so there are few series. */
   function freeSlot(): number {
     const slotsInUse = new Set(Array.from(workers.values(), ({ slot }) => slot));
     for (let slot = 0; ; slot++) if (!slotsInUse.has(slot)) return slot;

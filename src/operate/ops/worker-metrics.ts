@@ -11,7 +11,7 @@ import type { App } from '../../request/app.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import { createLoopDelay, type LoopDelay } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
-import type { WorkerReport } from './report.ts';
+import type { Counters } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
 export type AnsweredExchange = Pick<Exchange, 'group' | 'groupInUrl' | 'operation' | 'verb'> & {
@@ -52,7 +52,7 @@ export function createWorkerMetrics() {
       },
     },
     /** Builds a report. Its counts cover the time since the last report. */
-    takeReport({ app, credentials, identity, limiter, logWriter, tracing }: ReportedParts): WorkerReport {
+    takeReport({ app, credentials, identity, limiter, logWriter, tracing }: ReportedParts) {
       loopDelay ??= createLoopDelay();
       const credentialsStatus = credentials.status();
       const providers = identity.status();
@@ -66,7 +66,7 @@ export function createWorkerMetrics() {
         requestsByCredential: requests.takeCredentials(),
         ...loopDelay.take(),
         rateLimited: growthOf({ ...refused }),
-        ...growthOf({
+        ...growthOf<keyof Counters | 'cpuSeconds'>({
           cpuSeconds: (user + system) / 1e6,
           credentialReloads: credentialsStatus.reloads,
           credentialReloadFailures: credentialsStatus.reloadFailures,
@@ -79,18 +79,21 @@ export function createWorkerMetrics() {
           channelDelivered: channels.delivered,
           channelTooSlow: channels.tooSlow,
         }),
+        // The fields below are the state now.
         inFlight: app.inFlight(),
         rateLimitCallers: callers,
         memoryBytes: memoryBytes(),
         heapUsed: heap.used,
         heapLimit: heap.limit,
         openDescriptors: openDescriptors(),
+        /** 0 when there is no limit, or none is known. */
         maxDescriptors,
         credentialRows: credentialsStatus.rows,
         quarantinedRows: credentialsStatus.quarantined.length,
         quarantineReasons: credentialsStatus.quarantined
           .slice(0, MAX_NAMED_ROWS)
           .map(({ name, reason }) => ({ name, reason })),
+        /** The reason why the worker still uses an older credentials table; '' when its table is the latest. */
         credentialsFailure: credentialsStatus.lastFailure ?? '',
         providers: providers.providers.length,
         refusedProviderRows: providers.refusedRows,

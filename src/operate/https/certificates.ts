@@ -18,18 +18,8 @@ import type { CertificateFacts, CertificatePair } from './pair.ts';
 import type { SecureChallenge, SecureState } from './serve/secure-state.ts';
 import { TICKET_KEY_BYTES } from './serve/ticket-keys.ts';
 
-export interface CertificateStatus {
-  readonly names: readonly string[];
-  readonly issuer: string;
-  /** The time at which the certificate expires, in Unix milliseconds. */
-  readonly notAfter: number;
-  readonly reloads: number;
-  readonly failures: number;
-  /** One line that says why the current files are not in use, or why the last order failed. */
-  readonly lastFailure: string | undefined;
-}
-
 export type Certificates = ReturnType<typeof createCertificates>;
+export type CertificateStatus = NonNullable<ReturnType<Certificates['status']>>;
 
 export interface CertificatesOptions {
   readonly settings: Pick<
@@ -118,7 +108,8 @@ export function createCertificates(options: CertificatesOptions) {
       if (pair === undefined) throw new Error('there is no certificate yet');
       return { cert: pair.cert, key: pair.key, ticketKeys, challenge };
     },
-    status(): CertificateStatus | undefined {
+    /** In the result, `lastFailure` is one line: why the current files are not in use, or why the last order failed. */
+    status() {
       const facts = livePair?.current()?.facts;
       if (livePair === undefined || facts === undefined) return undefined;
       const { names, issuer, notAfter } = facts;

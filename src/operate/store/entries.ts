@@ -48,17 +48,13 @@ interface CopyMark {
   readonly replaced?: unknown;
 }
 
-export interface TableFile {
-  /** The JSON of each row by its name. */
-  readonly rows: ReadonlyMap<string, string>;
-  readonly copyMark: CopyMark | undefined;
-}
+export type TableFile = NonNullable<ReturnType<typeof readTableFile>>;
 
 /**
- * @returns undefined when there is no file
+ * @returns the JSON of each row by its name, and the mark of a copy; undefined when there is no file
  * @throws Error with a message of one line, also when the file is not a copy and an object has the same field twice
  */
-export function readTableFile(dataDir: string): TableFile | undefined {
+export function readTableFile(dataDir: string) {
   const path = tablePath(dataDir);
   try {
     const content = readContent([path], MAX_BYTES);

@@ -11,14 +11,8 @@ import type { Cell } from '../../live/tasks/lease.ts';
 import { createCalls } from './calls.ts';
 import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
 
-export interface StoreStatus {
-  readonly state: HostState;
-  /** Seconds since the copy of the table on this machine was last proven complete; null when it never was. */
-  readonly ageSeconds: number | null;
-  readonly isTooOld: boolean;
-}
-
 export type SharedStore = ReturnType<typeof createSharedStore>;
+export type StoreStatus = ReturnType<SharedStore['status']>;
 
 export interface SharedStoreOptions {
   readonly scriptPath: string;
@@ -218,10 +212,11 @@ export function createSharedStore(options: SharedStoreOptions) {
         startHost();
       });
     },
-    status(): StoreStatus {
+    status() {
       const age = tableAge();
       return {
         state: { ...state, awayReason: findAwayReason() },
+        /** Seconds since the copy of the table on this machine was last proven complete; null when it never was. */
         ageSeconds: Number.isFinite(age) ? Math.round(age / 100) / 10 : null,
         isTooOld,
       };

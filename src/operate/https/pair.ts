@@ -7,19 +7,8 @@ import { attempt } from '../../base/failure.ts';
 import { withoutBrackets } from '../../base/values.ts';
 import { type Element, readElements } from './acme/der.ts';
 
-export interface CertificateFacts {
-  readonly subject: string;
-  /** The host names and IP addresses of the extension subjectAltName, in lower case. */
-  readonly names: readonly string[];
-  readonly issuer: string;
-  /** The time from which the certificate is valid, in Unix milliseconds; `notAfter` is the time of its end. */
-  readonly notBefore: number;
-  readonly notAfter: number;
-  /** SHA-256 of the certificate, in hexadecimal digits. */
-  readonly fingerprint: string;
-  /** RFC 9773, section 4.1. Undefined when the certificate lacks the key id of its issuer. */
-  readonly renewalId: string | undefined;
-}
+export type CertificateFacts = ReturnType<typeof readFacts>;
+export type CertificatePair = ReturnType<typeof readPair>;
 
 export interface PemPair {
   /** The certificate in PEM form, with its chain if it has one. `key` is its private key in PEM form. */
@@ -27,17 +16,11 @@ export interface PemPair {
   readonly key: string;
 }
 
-export interface CertificatePair extends PemPair {
-  readonly facts: CertificateFacts;
-  /** Whether clients accept the certificate for this host: a name, or an address as URLs write it. */
-  isFor(host: string): boolean;
-}
-
 /**
  * @throws Error with a message of one line, when the certificate cannot be served with this key. Examples are a text
  *   that is not PEM, a key for another certificate, a key with a passphrase, and a chain that OpenSSL refuses.
  */
-export function readPair(certText: string, keyText: string): CertificatePair {
+export function readPair(certText: string, keyText: string) {
   const leaf = readCertificate(certText);
   const key = readPrivateKey(keyText);
   if (!leaf.checkPrivateKey(key)) throw new Error('the key does not belong to the certificate');
@@ -49,7 +32,7 @@ export function readPair(certText: string, keyText: string): CertificatePair {
       `OpenSSL refuses the certificate or its key (${(error as NodeJS.ErrnoException).code ?? 'no code'})`,
     );
   }
-  return { cert: certText, key: keyText, facts: readFacts(leaf), isFor: (host) => isFor(leaf, host) };
+  return { cert: certText, key: keyText, facts: readFacts(leaf), isFor: (host: string) => isFor(leaf, host) };
 }
 
 /** @throws Error with a message of one line, when the text does not begin with a certificate */
@@ -73,19 +56,23 @@ function readPrivateKey(keyText: string): KeyObject {
   }
 }
 
-export function readFacts(leaf: X509Certificate): CertificateFacts {
+export function readFacts(leaf: X509Certificate) {
   return {
     subject: joinAttributes(leaf.subject),
-    // From 26.12 on, Node throws for an extension without a name.
+    /** In lower case. From 26.12 on, Node throws for an extension without a name. */
     names: parseNames(attempt(() => leaf.subjectAltName, undefined)),
     issuer: joinAttributes(leaf.issuer),
+    /** The time from which the certificate is valid, in Unix milliseconds; `notAfter` is the time of its end. */
     notBefore: Date.parse(leaf.validFrom),
     notAfter: Date.parse(leaf.validTo),
+    /** SHA-256 of the certificate, in hexadecimal digits. */
     fingerprint: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
+    /** RFC 9773, section 4.1. Undefined when the certificate lacks the key id of its issuer. */
     renewalId: readRenewalId(leaf),
   };
 }
 
+/** Whether clients accept the certificate for this host: a name, or an address as URLs write it. */
 function isFor(leaf: X509Certificate, host: string): boolean {
   const address = withoutBrackets(host);
   if (isIP(address) !== 0) return leaf.checkIP(address) !== undefined;
@@ -98,6 +85,7 @@ function joinAttributes(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }
 
+/** Returns the host names and IP addresses of the extension subjectAltName. */
 function parseNames(subjectAltName: string | undefined): string[] {
   const names = (subjectAltName ?? '')
     .split(', ')

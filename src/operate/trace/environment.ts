@@ -8,35 +8,7 @@ import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './s
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface TraceSettings {
-  readonly endpoint: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The time limit for the export of a batch in milliseconds, including retries. */
-  readonly timeout: number;
-  /** PEM texts: the authority that signed the collector's certificate, and this service's own certificate and key. */
-  readonly tls: {
-    readonly ca: Buffer | undefined;
-    readonly cert: Buffer | undefined;
-    readonly key: Buffer | undefined;
-  };
-  readonly compress: boolean;
-  readonly samplerName: string;
-  readonly sampler: Sampler;
-  /** The attributes of the resource, which is this service. `service.name` is one of them when a variable sets it. */
-  readonly resource: ReadonlyMap<string, string>;
-  /** Milliseconds that a span waits at most for its batch to fill. */
-  readonly delay: number;
-}
-
-export interface IgnoredValue {
-  readonly variable: string;
-  readonly reason: string;
-}
-
-export type TraceReading =
-  | { readonly kind: 'on'; readonly settings: TraceSettings; readonly ignored: readonly IgnoredValue[] }
-  /** `isDeliberate` is true when a variable turns tracing off, and false for any other reason, such as a mistake. */
-  | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
+export type TraceSettings = Extract<ReturnType<typeof readTraceSettings>, { kind: 'on' }>['settings'];
 
 /** Variables of the specification that would change what is traced or lost, and that this service does not read. */
 const UNREAD_VARIABLES = [
@@ -51,8 +23,8 @@ const LONGEST_DELAY = 2 ** 31 - 1;
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
-export function readTraceSettings(env: Environment): TraceReading {
-  const ignored: IgnoredValue[] = [];
+export function readTraceSettings(env: Environment) {
+  const ignored: { readonly variable: string; readonly reason: string }[] = [];
   const readVariable = (name: string): string => (env[name] ?? '').trim();
   /** Returns the name of the variable for traces if it is set, and else of the variable for all kinds of telemetry. */
   const variableFor = (suffix: string): string =>
@@ -99,6 +71,7 @@ export function readTraceSettings(env: Environment): TraceReading {
     return 1;
   }
 
+  /** Reads the attributes of this service. `service.name` is one of them when a variable sets it. */
   function readResource(): ReadonlyMap<string, string> {
     const resource = readPairs(readVariable('OTEL_RESOURCE_ATTRIBUTES'));
     // The specification drops all attributes if one of them is malformed.
@@ -123,25 +96,29 @@ export function readTraceSettings(env: Environment): TraceReading {
     const compression = readExporterVariable('COMPRESSION').toLowerCase();
     if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
     for (const name of UNREAD_VARIABLES) if (readVariable(name) !== '') ignore(name, 'this service does not read it');
-    const settings: TraceSettings = {
+    const settings = {
       endpoint,
       headers: readHeaders(variableFor('HEADERS'), readExporterVariable('HEADERS')),
+      /** The time limit for the export of a batch in milliseconds, including retries. */
       timeout: readMilliseconds(variableFor('TIMEOUT'), 10_000),
+      /** PEM texts: the authority of the collector's certificate, and this service's own certificate and key. */
       tls: { ca: readPem('CERTIFICATE'), cert: readPem('CLIENT_CERTIFICATE'), key: readPem('CLIENT_KEY') },
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),
+      /** Milliseconds that a span waits at most for its batch to fill. */
       delay: readMilliseconds('OTEL_BSP_SCHEDULE_DELAY', 5000),
     };
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
-    return { kind: 'on', settings, ignored };
+    return { kind: 'on', settings, ignored } as const;
   } catch (error) {
     return off((error as Error).message);
   }
 }
 
-function off(reason: string, isDeliberate = false): TraceReading {
-  return { kind: 'off', reason, isDeliberate };
+/** @param isDeliberate true when a variable turns tracing off, and false for any other reason, such as a mistake */
+function off(reason: string, isDeliberate = false) {
+  return { kind: 'off', reason, isDeliberate } as const;
 }
 
 function listOf(text: string): string[] {

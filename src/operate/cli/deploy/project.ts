@@ -12,24 +12,7 @@ import { listOrRefuse } from '../inspection.ts';
 import { IGNORE_FILE, type Ignores, readIgnoreFile } from './ignore-file.ts';
 import { quote } from './ssh.ts';
 
-export interface Project {
-  readonly root: string;
-  /** The name in package.json, which is also the name of the systemd unit. */
-  readonly name: string;
-  /** The controllers folder, relative to the root, with slashes. */
-  readonly controllers: string;
-  /** The files and symbolic links to send, as paths relative to the root, with slashes. */
-  readonly files: readonly string[];
-  /** The sum of the sizes of all files to send, in bytes. Links do not count. */
-  readonly bytes: number;
-  /** Files that are not sent, although the service might need them, such as `.env`. A remedy can follow the name. */
-  readonly leftOut: readonly string[];
-  /** The outermost folders that not everybody can read, relative to the root. The mode of a file travels with it. */
-  readonly closedFolders: readonly string[];
-  readonly hasTypeScript: boolean;
-  /** Whether a script builds a page into `web/dist`. */
-  readonly hasPage: boolean;
-}
+export type Project = ReturnType<typeof planProject>;
 
 /** The script in package.json that builds the page, before its files are sent. */
 export const BUILD_SCRIPT = 'build:web';
@@ -61,7 +44,7 @@ const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 export function planProject(
   root: string,
   { controllersDir, dataDir, tlsCert, tlsKey }: Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>,
-): Project {
+) {
   const manifest = readJson(join(root, 'package.json'));
   if (manifest === undefined)
     throw new CommandError(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
@@ -80,15 +63,27 @@ export function planProject(
   checkPackages(root, manifest, controllersDir);
   return {
     root,
+    /** The name in package.json, which is also the name of the systemd unit. */
     name: nameOf(manifest),
+    /** The controllers folder, relative to the root, with slashes. */
     controllers: withSlashes(controllers),
     hasTypeScript: [...listOrRefuse(controllersDir).values()].some((file) => file.endsWith('.ts')),
+    /** Whether a script builds a page into `web/dist`. */
     hasPage: typeof Object(manifest.scripts)[BUILD_SCRIPT] === 'string',
     ...plan,
   };
 }
 
-type Plan = { files: string[]; leftOut: string[]; closedFolders: string[]; bytes: number };
+interface Plan {
+  /** The files and symbolic links to send, as paths relative to the root, with slashes. */
+  files: string[];
+  /** Files that are not sent, although the service might need them, such as `.env`. A remedy can follow the name. */
+  leftOut: string[];
+  /** The outermost folders that not everybody can read, relative to the root. The mode of a file travels with it. */
+  closedFolders: string[];
+  /** The sum of the sizes of all files to send, in bytes. Links do not count. */
+  bytes: number;
+}
 
 /** Adds the files below a folder to the plan. @param folder relative to the root; empty for the root itself */
 function collect(root: string, folder: string, isSkipped: Ignores, plan: Plan): void {

@@ -88,10 +88,12 @@ async function issue({ flagValues, settings, now }: CommandCall): Promise<Answer
   await editTable(settings, [], (table) => table.append(row));
   const { hash: _hash, ...shownFields } = row;
   const missing = describeMissingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir);
+  const { expiresAt } = request;
+  const expiry = expiresAt === undefined ? 'it does not expire' : `it expires ${new Date(expiresAt).toISOString()}`;
   const isForSdk = request.groups === undefined && request.handler === undefined;
   return {
     json: { ...shownFields, token: token.token },
-    text: `Issued ${token.id} (${request.name}), ${describeExpiry(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
+    text: `Issued ${token.id} (${request.name}), ${expiry}. The token, shown this once:\n\n${token.token}\n`,
     warnings: isForSdk ? missing.map((line) => `${line}, ${SDK_ADVICE}`) : missing,
     adviceIfUnprinted: `the row ${token.id} was added: revoke it`,
   };
@@ -206,10 +208,6 @@ async function readAll(stdin: CommandCall['io']['stdin']): Promise<string> {
   }
   // Node decodes the header of a request in the same way.
   return Buffer.concat(chunks).toString('latin1');
-}
-
-function describeExpiry(time: number | undefined): string {
-  return time === undefined ? 'it does not expire' : `it expires ${new Date(time).toISOString()}`;
 }
 
 const HEADER = ['ID', 'NAME', 'STATE', 'EXPIRES', 'METHODS', 'HANDLER', 'GROUPS', 'SCOPES'];

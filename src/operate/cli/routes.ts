@@ -128,20 +128,24 @@ function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   return [...bareAddresses, ...longerAddresses];
 }
 
-function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRoute[] {
-  return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
+function listGroup(loaded: LoadedGroup, prefix: string, router: Router): ListedRoute[] {
+  const { group, path: file, strict } = loaded;
+  const byService = strict === 'service' ? { strict } : {};
+  return addressesOf(loaded, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
+    const { name, contract, access } = operation;
+    const call = { operation: name, file, access, contract, ...byService };
+    const route: ListedRoute = { kind: 'group', methods, path, group, ...call };
     const { matches } = router.resolve(path);
     if (methods === 'any') {
       const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS_TARGET);
       if (explicitMatches.some(({ route }) => route.methods === 'any')) return [];
       const except = [...new Set(explicitMatches.flatMap(({ route }) => route.methods))];
-      return [{ ...describeRoute(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
+      return [except.length === 0 ? route : { ...route, except }];
     }
     // Outside of the base path, there is no row, and the fallback answers.
     const verbs = methods.filter((verb) => (firstMatch(matches, verb)?.route ?? OUTSIDE).target === GROUPS_TARGET);
     if (verbs.length === 0) return [];
-    const route = describeRoute(group, operation, verbs, path);
-    return [verbs.includes('OPTIONS') ? { ...route, needsAuthorization: true } : route];
+    return [{ ...route, methods: verbs, ...(verbs.includes('OPTIONS') && { needsAuthorization: true }) }];
   });
 }
 
@@ -149,14 +153,4 @@ function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRo
 export function routesOf({ operations, strict }: LoadedGroup): readonly GroupRoute[] {
   const names = operations.map(({ name }) => name);
   return strict === 'service' ? verbRoutes(names) : createRoutes(names);
-}
-
-function describeRoute(
-  { group, path: file, strict }: LoadedGroup,
-  { name: operation, contract, access }: ListedOperation,
-  methods: ListedRoute['methods'],
-  path: string,
-): ListedRoute {
-  const byService = strict === 'service' ? { strict } : {};
-  return { kind: 'group', methods, path, group, operation, file, access, contract, ...byService };
 }

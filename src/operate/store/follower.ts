@@ -111,14 +111,11 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
     for (;;) {
       const pause = publishedAt + publishPauseMs - performance.now();
       if (pause <= 0) return;
-      await new Promise<void>((resolve) => {
-        const pauseTimer = setTimeout(resolve, pause);
-        endPause = () => {
-          clearTimeout(pauseTimer);
-          resolve();
-        };
-        if (hasRung) endPause();
-      });
+      if (!hasRung) {
+        const bell = new AbortController();
+        endPause = () => bell.abort();
+        await sleep(pause, undefined, { signal: bell.signal }).catch(() => {});
+      }
       if (hasRung) await update();
     }
   }

@@ -1,11 +1,11 @@
 // `fileReply`: an operation answers with a file of a folder. request/answer/replies.ts sends it.
-import { realpathSync } from 'node:fs';
 import { basename, isAbsolute } from 'node:path';
 import { refusal } from '../../base/errors.ts';
 import { entityTagOf, FileBody, modifiedTimeOf } from '../../base/files/file-body.ts';
 import { mediaTypeOf } from '../../base/files/media-types.ts';
 import { openFile } from '../../base/files/open-file.ts';
 import { isServable } from '../../base/files/servable.ts';
+import { realPathOf } from '../../base/fingerprint.ts';
 import { mergeHeaders } from '../../base/own-headers.ts';
 import { isPlainObject } from '../../base/values.ts';
 import { Reply, type ReplyHeaders } from './reply.ts';
@@ -43,13 +43,6 @@ export function fileReply(root: string, path: string, options: FileReplyOptions 
   return new Reply(200, body, mergeHeaders(fileHeaders, headers));
 }
 
-function realPathOf(root: string): string {
-  try {
-    return realpathSync.native(root);
-  } catch {
-    throw refusal('FILE_NOT_FOUND');
-  }
-}
 
 /** Encodes a name as RFC 8187 asks. `encodeURIComponent` leaves these characters as they are. */
 function encodeName(name: string): string {

@@ -11,7 +11,7 @@ import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto, hash } from './builtins.ts';
-import { errorCode } from './failure.ts';
+import { attempt, errorCode } from './failure.ts';
 import { BUSY_CODES, FOLDER_NOT_EMPTY_CODES, isAlive } from './system.ts';
 
 export interface LockOptions {
@@ -143,13 +143,10 @@ let cachedMachineName: string | undefined;
 /** Returns a name for this boot of this machine and this container, because each of them has its own process ids. */
 function machineName(): string {
   if (cachedMachineName !== undefined) return cachedMachineName;
-  let name = hostname();
-  try {
-    name = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;
-  } catch {
-    // Without /proc (not Linux), the host's name is used.
-  }
-  cachedMachineName = hash('sha256', name, 'hex').slice(0, 16);
+  const readName = () =>
+    `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;
+  // Without /proc (not Linux), the host's name is used.
+  cachedMachineName = hash('sha256', attempt(readName, hostname()), 'hex').slice(0, 16);
   return cachedMachineName;
 }
 

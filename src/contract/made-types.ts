@@ -1,8 +1,9 @@
 // Types that TypeScript has written out for types that this reader refuses. `gatefold contracts` writes the file, which
 // says from what each type was made. A type whose sources have changed is refused.
-import { type Dirent, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { hash } from '../base/builtins.ts';
+import { attempt } from '../base/failure.ts';
 import { statOf } from '../base/fingerprint.ts';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { isObject, parseObject } from '../base/values.ts';
@@ -90,7 +91,9 @@ export function findConfig(folder: string): string | undefined {
 }
 
 export function listGlobalFiles(folder: string): string[] {
-  return entriesOf(folder).flatMap((entry) => {
+  // This user may not read some folders, such as that of a database.
+  const entries = attempt(() => readdirSync(folder, { withFileTypes: true }), []);
+  return entries.flatMap((entry) => {
     const path = join(folder, entry.name);
     if (/^\.|^node_modules$/.test(entry.name)) return [];
     if (entry.isDirectory()) return listGlobalFiles(path);
@@ -103,15 +106,6 @@ export function isGlobalFile(path: string): boolean {
   if (!/\.[cm]?tsx?$/.test(path)) return false;
   const text = readSourceOrEmpty(path);
   return !/^\s*(?:import|export)\b/m.test(text) || /\bdeclare\s+(?:global|module)\b/.test(text);
-}
-
-/** @returns nothing for a folder that this user may not read, such as that of a database */
-function entriesOf(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return [];
-  }
 }
 
 export interface TypeInPlace {
@@ -168,12 +162,9 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
   function hasChanged([kind, name, print]: Source): boolean {
     if (kind === 'package') return (findPackage(folder, name)?.print ?? print) !== print;
     const source = join(folder, name);
-    try {
-      // The imports of a link lead to other files.
-      return digestOf(files.textOf(source)) !== print || realpathSync.native(source) !== source;
-    } catch {
-      return kind === 'file';
-    }
+    // The imports of a link lead to other files.
+    const isOther = () => digestOf(files.textOf(source)) !== print || realpathSync.native(source) !== source;
+    return attempt(isOther, kind === 'file');
   }
 
   /** Returns a file that no type was made from, because it is new: with global declarations, or a tsconfig.json. */

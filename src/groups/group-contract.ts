@@ -2,6 +2,7 @@
 
 import type { ControllerParams } from '../api/controller.ts';
 import type { RequestIds } from '../base/events.ts';
+import { attempt } from '../base/failure.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
@@ -60,12 +61,8 @@ function withResultCheck(
   report: ReportMismatch,
 ): OperationMethod {
   const inspect = (result: unknown, params: ControllerParams): unknown => {
-    let mismatch: ReturnType<ResultCheck>;
-    try {
-      mismatch = resultCheck(result);
-    } catch {
-      // The result cannot be encoded as JSON, which the code that sends the answer reports.
-    }
+    // A result that cannot be encoded as JSON makes the check throw. The code that sends the answer reports it.
+    const mismatch = attempt(() => resultCheck(result), undefined);
     if (mismatch !== undefined) report({ ...idsOf(params), group, operation: name, ...mismatch });
     return result;
   };

@@ -1,5 +1,6 @@
 // Reads the header `Cookie` (RFC 6265, section 5.4) into an object without a prototype, and sets cookies.
 import type { CookieOptions } from '../../api/controller/answer-headers.ts';
+import { attempt } from '../../base/failure.ts';
 import { formatCookie } from '../../base/set-cookie.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import type { OriginParts } from './origin-check.ts';
@@ -46,11 +47,6 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
 }
 
 function decode(value: string): string {
-  if (!value.includes('%')) return value;
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    // A percent sign that is no escape is a part of the value.
-    return value;
-  }
+  // A percent sign that is no escape is a part of the value.
+  return value.includes('%') ? attempt(() => decodeURIComponent(value), value) : value;
 }

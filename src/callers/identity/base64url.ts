@@ -1,5 +1,6 @@
 // Decodes base64url as RFC 7515 section 2 defines it: each sequence of bytes has one spelling. Node's own decoder also
 // accepts `TQ==` and `TR` for `TQ`, and `T+Q0` for `T-Q0`. With that decoder, one signature would have many spellings.
+import { attempt } from '../../base/failure.ts';
 import { type Fields, parseObject } from '../../base/values.ts';
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
@@ -13,10 +14,7 @@ export function decodeBase64url(text: unknown): Buffer | undefined {
 
 /** @returns undefined for a value that is no JSON object, and for bytes that are not UTF-8 */
 export function parseJsonObject(bytes: Uint8Array): Fields | undefined {
-  try {
-    // With `ignoreBOM`, a byte order mark stays in the text, which then is not JSON.
-    return parseObject(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-  } catch {
-    return undefined;
-  }
+  // With `ignoreBOM`, a byte order mark stays in the text, which then is not JSON.
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  return attempt(() => parseObject(decoder.decode(bytes)), undefined);
 }

@@ -1,7 +1,7 @@
 // Parses a signed token, `header.payload.signature` (compact JWS, RFC 7515 section 3.1), and verifies its signature
 // with a given key. id-token.ts chooses the key, and claims.ts checks the payload.
-import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
+import { attempt } from '../../base/failure.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -60,13 +60,7 @@ export function checkSignedBy(jws: Jws, { key, algorithms, modulusBytes }: Verif
   const { name, hash, options, signatureBytes = modulusBytes } = jws.algorithm;
   if (!algorithms.has(name)) throw new InvalidToken('key-unfit');
   if (jws.signature.length !== signatureBytes) throw new InvalidToken('signature-malformed');
-  if (!hasValidSignature(jws, hash, { key, ...options })) throw new InvalidToken('signature-wrong');
-}
-
-function hasValidSignature(jws: Jws, hash: string | null, key: VerifyKeyObjectInput): boolean {
-  try {
-    return crypto().verify(hash, jws.signingInput, key, jws.signature);
-  } catch {
-    return false; // OpenSSL throws at some malformed signatures.
-  }
+  const verify = () => crypto().verify(hash, jws.signingInput, { key, ...options }, jws.signature);
+  // OpenSSL throws at some malformed signatures.
+  if (!attempt(verify, false)) throw new InvalidToken('signature-wrong');
 }

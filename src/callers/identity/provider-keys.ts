@@ -3,6 +3,7 @@
 
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
+import { attempt } from '../../base/failure.ts';
 import { type Fields, isObject } from '../../base/values.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
@@ -71,11 +72,8 @@ function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyOb
     if (bytes === undefined || (coordinateBytes !== undefined && bytes.length !== coordinateBytes)) return undefined;
     members[name] = jwk[name] as string;
   }
-  try {
-    return crypto().createPublicKey({ key: members, format: 'jwk' });
-  } catch {
-    return undefined; // Such as a point that is not on the curve.
-  }
+  // The creation throws for a point that is not on the curve, for example.
+  return attempt(() => crypto().createPublicKey({ key: members, format: 'jwk' }), undefined);
 }
 
 /** @throws Error when the value is not a key set (RFC 7517 section 5) of at most 100 keys */

@@ -1,6 +1,7 @@
 // Moves the definitions of a schema to the `defs` of the controller. A validation library, such as zod, makes a JSON
 // Schema with definitions of its own, in `$defs` or `definitions`. The moved definitions get names that are free in the
 // `defs` of the controller. Two schemas with the same definition under the same name share one definition there.
+import { attempt } from '../../base/failure.ts';
 import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import type { SchemaWriter } from './schema.ts';
@@ -87,12 +88,8 @@ export function follow(root: Schema, pointer: string): Schema | boolean | undefi
 
 /** Decodes one step of a pointer. The percent-encoding of the URL is decoded first (RFC 6901, section 6). */
 function unescapeStep(step: string): string {
-  let decoded = step;
-  try {
-    decoded = decodeURIComponent(step);
-  } catch {
-    // A plain percent sign, as in `50%`, begins no encoding. The step is then used as it is.
-  }
+  // A plain percent sign, as in `50%`, begins no encoding. The step is then used as it is.
+  const decoded = attempt(() => decodeURIComponent(step), step);
   return decoded.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 

@@ -1,6 +1,7 @@
 // The tags of doc comments that constrain a value, such as `@minLength 1`. Their names are those of JSON Schema. Two
 // kinds of tags are errors, because they look like constraints and would have no effect: constraints of other libraries
 // (`@isInt`), and names with a typing mistake (`@minLenght`). All other tags are accepted as remarks.
+import { attempt } from '../../base/failure.ts';
 import { isNear } from '../../base/near.ts';
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
@@ -156,9 +157,5 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
 
 /** Parses a default or an example as JSON. Returns any other text unchanged, because no check uses the value. */
 function parseLooseValue(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  return attempt(() => JSON.parse(text), text);
 }

@@ -7,6 +7,7 @@ import { isEventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { isErrorReply } from '../../api/controller/service.ts';
 import { refusal } from '../../base/errors.ts';
+import { attempt } from '../../base/failure.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
 import { unixTime } from '../../base/time.ts';
 import { isClass } from '../../base/values.ts';
@@ -39,12 +40,8 @@ export function describeLostObject(value: unknown, json: string): string | undef
   if (typeof value !== 'object' || value === null) return undefined;
   const first = json.indexOf('{}');
   if (first < 0) return undefined;
-  let lost: LostObject | undefined;
-  try {
-    lost = findLostObject(value, json, first);
-  } catch {
-    // If a getter throws at this reading, the result is sent as it is.
-  }
+  // If a getter throws at this reading, the result is sent as it is.
+  const lost = attempt(() => findLostObject(value, json, first), undefined);
   if (lost === undefined) return undefined;
   const instead = lost.value instanceof Error ? 'return its message' : adviseInstead(lost.value);
   return `${nameKind(lost.value)}${placeOf(lost.pointer)}, which JSON shows as {}: ${instead}`;

@@ -3,6 +3,7 @@
 import type { MIMEType } from 'node:util';
 import { util } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
+import { attempt } from '../../base/failure.ts';
 import { DECODED_KINDS, type DecodedKind, decodedKind, isExactList } from '../../base/media-kinds.ts';
 
 /** How a body is decoded. A `blob` is passed to the operation undecoded, because the operation accepts its type. */
@@ -53,9 +54,5 @@ export function checkAccepted(
 }
 
 export function parseMediaType(contentType: string): MIMEType | undefined {
-  try {
-    return new (util().MIMEType)(contentType);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => new (util().MIMEType)(contentType), undefined);
 }

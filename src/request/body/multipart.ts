@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FormValue } from '../../api/controller.ts';
 import { refusal } from '../../base/errors.ts';
+import { attempt } from '../../base/failure.ts';
 import { addValue, objectWithoutPrototype, tooMany } from './form.ts';
 import { parseMediaType } from './media-type.ts';
 
@@ -110,9 +111,6 @@ function decodeFileName(encoded: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   // Node's parser decodes these three.
   const kept = text.replace(/%(22|0a|0d)/gi, '%25$1');
-  try {
-    return Buffer.from(decodeURIComponent(Buffer.from(kept, 'latin1').toString())).toString('latin1');
-  } catch {
-    return undefined;
-  }
+  const name = attempt(() => decodeURIComponent(Buffer.from(kept, 'latin1').toString()), undefined);
+  return name && Buffer.from(name).toString('latin1');
 }

@@ -3,9 +3,10 @@
 // each content: those that the manifest of its build lists.
 import { readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { attempt } from '../../base/failure.ts';
 import { type FileState, isSameState, stateOf } from '../../base/files/open-file.ts';
 import type { Log } from '../../base/log.ts';
-import { isObject, parseObject } from '../../base/values.ts';
+import { type Fields, isObject, parseObject } from '../../base/values.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 
 export interface Releases {
@@ -92,34 +93,21 @@ function isSame(one: FileState | undefined, other: FileState | undefined): boole
 
 /** Returns the files with a hash in their names: scripts, styles and assets; undefined when it cannot be read. */
 function readManifest(path: string): ReadonlySet<string> | undefined {
-  const names = new Set<string>();
-  try {
-    for (const entry of Object.values(parseObject(readFileSync(path, 'utf8')) ?? {})) {
-      if (!isObject(entry)) continue;
-      for (const value of [entry.file, entry.css, entry.assets].flat()) if (typeof value === 'string') names.add(value);
-    }
-    return names;
-  } catch {
-    return undefined;
-  }
+  const text = attempt(() => readFileSync(path, 'utf8'), undefined);
+  if (text === undefined) return undefined;
+  const entries = Object.values(parseObject(text) ?? {}).filter(isObject);
+  const values = entries.flatMap(({ file, css, assets }) => [file, css, assets].flat());
+  return new Set(values.filter((value) => typeof value === 'string'));
 }
 
 /** Notes the current release for later processes. @returns the release before it, if there was one */
 function rememberRelease(path: string, current: string): string | undefined {
-  let known: Record<string, unknown> = {};
-  try {
-    known = parseObject(readFileSync(path, 'utf8')) ?? {};
-  } catch {
-    // No release was seen before.
-  }
+  // Without the file, no release was seen before.
+  const known: Fields = attempt(() => parseObject(readFileSync(path, 'utf8')), undefined) ?? {};
   const earlier = known.current === current ? known.earlier : known.current;
   const before = typeof earlier === 'string' ? earlier : undefined;
-  if (known.current !== current) {
-    try {
-      writeWholeFile(path, `${JSON.stringify({ current, earlier: before })}\n`);
-    } catch {
-      // Without the note, only a page that was open over a restart lacks its scripts.
-    }
-  }
+  const note = `${JSON.stringify({ current, earlier: before })}\n`;
+  // Without the note, only a page that was open over a restart lacks its scripts.
+  if (known.current !== current) attempt(() => writeWholeFile(path, note), undefined);
   return before;
 }

@@ -1,5 +1,6 @@
 // Rows of a store that are revoked or new, until the table in memory has them. With a million rows, a machine takes
 // some hundred milliseconds to write and to read its copy.
+import { attempt } from '../../../base/failure.ts';
 import type { IdentifyContext } from '../identify.ts';
 import type { CredentialRow } from './row.ts';
 import { type CredentialTable, parseTable } from './table.ts';
@@ -34,7 +35,7 @@ export function createEarlyRows() {
       if (changed.revoked.length > 0) latestRevocation = {};
       for (const json of changed.added) {
         // A row with a mistake is quarantined by name when the table comes.
-        const row = parseRow(json);
+        const [row] = attempt(() => [...parseTable(`{"production":[${json}]}`).rows.values()], []);
         if (row === undefined || table.quarantined.some(({ id }) => id === row.id)) continue;
         // The row was removed, and came again before the table was read.
         revoked.delete(row.id);
@@ -63,13 +64,4 @@ export function createEarlyRows() {
       for (const { id } of quarantined) if (id !== undefined) addedBefore.delete(id);
     },
   };
-}
-
-function parseRow(json: string): CredentialRow | undefined {
-  try {
-    const [row] = parseTable(`{"production":[${json}]}`).rows.values();
-    return row;
-  } catch {
-    return undefined;
-  }
 }

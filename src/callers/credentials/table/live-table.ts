@@ -2,6 +2,7 @@
 // identified with another object is checked again. Invalid content is logged, and the last valid table stays live.
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { attempt } from '../../../base/failure.ts';
 import type { Log } from '../../../base/log.ts';
 import { type Content, createLiveFile, type LiveFileStatus, readContent } from '../../../base/polled-file.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
@@ -92,14 +93,11 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS) 
  * @returns undefined where the system offers no such events
  */
 function watchRenames(path: string, onRename: () => void): FSWatcher | undefined {
-  try {
-    const watcher = watch(dirname(path), { persistent: false }, (event, name) => {
-      if (event === 'rename' && name === basename(path)) onRename();
-    });
-    return watcher.on('error', () => watcher.close());
-  } catch {
-    return undefined;
-  }
+  const listener = (event: string, name: string | null) => {
+    if (event === 'rename' && name === basename(path)) onRename();
+  };
+  const watcher = attempt(() => watch(dirname(path), { persistent: false }, listener), undefined);
+  return watcher?.on('error', () => watcher.close());
 }
 
 /** Reads the table synchronously, for the commands. @throws Error with a message of one line */

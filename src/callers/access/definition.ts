@@ -18,7 +18,7 @@ import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser }
 import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 
 /** The options of a service file after the check. ServiceOptions explains them. */
-export interface ServiceDefinition {
+export interface ServiceDefinition extends Hooks {
   /** Whether the service file sets nothing: `defineService({})`. */
   readonly isEmpty: boolean;
   readonly strict: boolean;
@@ -27,11 +27,7 @@ export interface ServiceDefinition {
   readonly refusesUnchecked: boolean;
   /** Whether results are sent without the fields that their types do not declare. */
   readonly sendsDeclared: boolean;
-  readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
-  readonly around: ServiceOptions['around'];
-  readonly formatError: ServiceOptions['formatError'];
-  readonly fallback: ServiceOptions['fallback'];
   /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
@@ -41,11 +37,15 @@ export interface ServiceDefinition {
   readonly headers: readonly string[];
   /** Returns the headers of a file of PUBLIC_DIR, by its path below the folder. */
   readonly fileHeaders: NonNullable<ServiceOptions['public']>['headers'] | undefined;
-  readonly close: (() => unknown) | undefined;
-  readonly start: ServiceOptions['start'];
-  /** Checked by live/tasks/task.ts, which is loaded only for a service with tasks. */
-  readonly background: ServiceOptions['background'];
 }
+
+/**
+ * The options that are kept as they are. live/tasks/task.ts checks `background`; only a service with tasks loads it.
+ */
+type Hooks = Pick<
+  ServiceOptions,
+  'authenticate' | 'around' | 'formatError' | 'fallback' | 'close' | 'start' | 'background'
+>;
 
 /** Thrown for a mistake in a service file. groups/service-file.ts finds the line of the file that has the property. */
 export class DefinitionError extends Error {
@@ -95,32 +95,28 @@ export function readDefinition(exported: unknown): ServiceDefinition {
       'it is the service file and its default export is not made by defineService({ … }): write that, or rename it',
     );
   const options = readOptions(exported.options);
-  const { authenticate, access = 'anyone', formatError } = options;
+  const { strict, folders, unchecked, results, access = 'anyone', cors, securitySchemes = {}, ...others } = options;
+  const { keyHeader, headers = {}, public: files, ...hooks } = others;
+  const { authenticate, formatError } = hooks;
   if (isAsyncFunction(formatError))
     throw new DefinitionError('formatError is async: it must return the body itself', 'formatError');
-  if (isAsyncFunction(options.public?.headers))
+  if (isAsyncFunction(files?.headers))
     throw new DefinitionError('public.headers is async: it must return the headers themselves', 'public');
   if (authenticate === undefined && requiresUser(access))
     throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');
   return Object.freeze({
     isEmpty: Object.keys(options).length === 0,
-    strict: options.strict === true,
-    folders: options.folders === true,
-    refusesUnchecked: options.unchecked === 'refuse',
-    sendsDeclared: options.results === 'declared',
-    authenticate,
+    strict: strict === true,
+    folders: folders === true,
+    refusesUnchecked: unchecked === 'refuse',
+    sendsDeclared: results === 'declared',
     access,
-    around: options.around,
-    formatError,
-    fallback: options.fallback,
-    cors: options.cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(options.cors as object)),
-    securitySchemes: readSchemes(options.securitySchemes ?? {}),
-    keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),
-    headers: readHeaders(options.headers ?? {}),
-    fileHeaders: options.public?.headers,
-    close: options.close,
-    start: options.start,
-    background: options.background,
+    cors: cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(cors)),
+    securitySchemes: readSchemes(securitySchemes),
+    keyHeader: keyHeader === undefined ? undefined : readKeyHeader(keyHeader),
+    headers: readHeaders(headers),
+    fileHeaders: files?.headers,
+    ...hooks,
   });
 }
 

@@ -21,13 +21,8 @@ export function prefixedName(setting: string, env: NodeJS.ProcessEnv): string | 
   return value === '' || /^(?:tcp|udp|sctp):\/\//.test(value) ? undefined : PREFIX + setting;
 }
 
-export interface IgnoredVariable {
-  readonly variable: string;
-  /** The setting that was probably meant. The environment does not set this setting. */
-  readonly setting: string;
-}
-
-export function ignoredVariables(env: NodeJS.ProcessEnv): IgnoredVariable[] {
+/** Returns each variable with the setting that was probably meant. The environment does not set this setting. */
+export function ignoredVariables(env: NodeJS.ProcessEnv) {
   const unsetSettings = PROTECTIVE_SETTINGS.filter((setting) => !env[setting]);
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;

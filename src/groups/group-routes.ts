@@ -20,12 +20,6 @@ export interface GroupRoute {
   readonly takesRest: boolean;
 }
 
-export interface RouteFit {
-  readonly route: GroupRoute;
-  /** The values of the named segments, decoded. */
-  readonly path: Record<string, string>;
-}
-
 /** Returns undefined for a name that is not meant as a route. @throws LoadRefusal */
 export function parseRouteName(name: string): GroupRoute | undefined {
   const split = splitRouteName(name);
@@ -146,8 +140,11 @@ export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): str
   );
 }
 
-/** Returns the first route that fits. A request with HEAD fits routes of HEAD and of GET. */
-export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]): RouteFit | undefined {
+/**
+ * Returns the first route that fits, and the values of its named segments. A request with HEAD fits routes of HEAD and
+ * of GET.
+ */
+export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]) {
   for (const route of routes) {
     const takesVerb = route.verb === verb || (verb === 'HEAD' && route.verb === 'GET') || route.verb === ANY_VERB;
     if (takesVerb && fits(route, path)) return { route, path: capture(route, path) };

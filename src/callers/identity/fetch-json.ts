@@ -5,14 +5,11 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export const FETCH_TIMEOUT_MS = 5000;
 export const MAX_DOCUMENT_BYTES = 256 * 1024;
 
-export interface FetchedJson {
-  readonly value: unknown;
-  /** The seconds in `Cache-Control: max-age`; undefined when there is no such header. */
-  readonly maxAge: number | undefined;
-}
-
-/** @throws Error whose message has no text of the document */
-export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS): Promise<FetchedJson> {
+/**
+ * @returns the value, and as `maxAge` the seconds in `Cache-Control: max-age`; undefined when there is no such header
+ * @throws Error whose message has no text of the document
+ */
+export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS) {
   const init: RequestInit = {
     // With an open redirect on the provider's host, an attacker could choose where the keys come from.
     redirect: 'error',

@@ -8,7 +8,7 @@ import type { Credentials } from '../credentials/credentials.ts';
 import type { Owner } from '../credentials/table/row.ts';
 import type { VerifiedIdentity } from './claims.ts';
 import type { Fetch } from './fetch-json.ts';
-import { type VerifiedToken, verifyIdToken } from './id-token.ts';
+import { verifyIdToken } from './id-token.ts';
 import { type IdentityRequest, parseRegister, parseSignIn } from './identity-request.ts';
 import { InvalidToken } from './invalid-token.ts';
 import { createKeySets, KeysUnavailable } from './jwks.ts';
@@ -28,12 +28,6 @@ export interface Accounts extends Pick<Credentials, 'issueSession'> {
   register(
     ...request: Parameters<Credentials['register']>
   ): Promise<{ readonly row: OwnedRow; readonly token: string }>;
-}
-
-/** An answer with a secret. request/ sends it with `Cache-Control: no-store`. */
-export interface IdentityAnswer {
-  readonly status: 200 | 201;
-  readonly body: Readonly<Record<string, unknown>>;
 }
 
 export type Identity = ReturnType<typeof createIdentity>;
@@ -56,7 +50,9 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   const providers = createProviders({ path, log, onChange: keys.retain });
   return { signin, register, status, close: providers.close };
 
-  async function signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
+  // The answers of both functions have a secret, so request/ sends them with `Cache-Control: no-store`.
+
+  async function signin(data: unknown, params: ControllerParams) {
     const request = parseSignIn(data, params);
     const { provider, identity } = await verify(request);
     const rows = await accounts.findByOwner({ issuer: identity.issuer, subject: identity.subject });
@@ -70,7 +66,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
     return { status: 200, body: { user: describeUser(identity), ...applications, ...session } };
   }
 
-  async function register(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
+  async function register(data: unknown, params: ControllerParams) {
     const { name, description, ...request } = parseRegister(data, params);
     const { provider, identity } = await verify(request);
     if (!mayRegister(provider, identity)) throw refusal('REGISTRATION_CLOSED');
@@ -81,7 +77,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
     return { status: 201, body: { user: describeUser(identity), application, authorization: token } };
   }
 
-  async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
+  async function verify({ credential, nonce }: IdentityRequest) {
     if (providers.list.length === 0) throw refusal('IDENTITY_NOT_CONFIGURED');
     try {
       return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...fetchAndClocks });

@@ -1,7 +1,7 @@
 // Verifies an ID token in this order: form, provider (by issuer), algorithm, key, signature, claims. Before the
 // signature is verified, the token's content is only used to choose the provider and its key.
 import { parseJsonObject } from './base64url.ts';
-import { checkClaims, type VerifiedIdentity } from './claims.ts';
+import { checkClaims } from './claims.ts';
 import { InvalidToken } from './invalid-token.ts';
 import type { KeySets } from './jwks.ts';
 import { checkSignedBy, type Jws, parseJws } from './jws.ts';
@@ -16,11 +16,6 @@ export interface IdTokenExpectation {
   readonly now?: () => number;
 }
 
-export interface VerifiedToken {
-  readonly provider: Provider;
-  readonly identity: VerifiedIdentity;
-}
-
 /** The accepted values of the claim `typ`, in which Keycloak writes the kind of a token: `ID`, `Bearer`, `Refresh`. */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
@@ -29,7 +24,7 @@ const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
  *
  * @throws InvalidToken with the reason; @throws KeysUnavailable (jwks.ts) when the provider's keys are unavailable
  */
-export async function verifyIdToken(token: unknown, expected: IdTokenExpectation): Promise<VerifiedToken> {
+export async function verifyIdToken(token: unknown, expected: IdTokenExpectation) {
   const { findProvider, keys, nonce, now = Date.now } = expected;
   const jws = parseJws(token);
   const claims = parseIdToken(jws);

@@ -20,17 +20,8 @@ export interface IdentityRequest {
   readonly nonce: string | undefined;
 }
 
-export interface SignInRequest extends IdentityRequest {
-  readonly application: string | undefined;
-}
-
-export interface RegisterRequest extends IdentityRequest {
-  readonly name: string;
-  readonly description: string | undefined;
-}
-
 /** @throws HttpError INVALID_REQUEST_DATA or CSRF_TOKEN_MISMATCH */
-export function parseSignIn(data: unknown, params: ControllerParams): SignInRequest {
+export function parseSignIn(data: unknown, params: ControllerParams) {
   const fields = parseFields(data);
   const subject = 'application, the id or name of one of your applications,';
   const application = parseText(fields.application, subject, MAX_NAME_LENGTH);
@@ -40,7 +31,7 @@ export function parseSignIn(data: unknown, params: ControllerParams): SignInRequ
 }
 
 /** @throws HttpError INVALID_REQUEST_DATA or CSRF_TOKEN_MISMATCH */
-export function parseRegister(data: unknown, params: ControllerParams): RegisterRequest {
+export function parseRegister(data: unknown, params: ControllerParams) {
   const fields = parseFields(data);
   const application = parseApplication(fields.application);
   const request = { ...parseTokenFields(fields), ...application };

@@ -22,14 +22,11 @@ export interface Level {
   readonly hasOuterType: boolean;
 }
 
-export interface Levels {
-  /** The levels, from level 0 on. The list is empty when the export is not read. */
-  readonly levels: readonly Level[];
-  /** Whether the parent of the last level comes from a package, or from JavaScript itself. */
-  readonly hasPackageAncestor: boolean;
-}
-
-export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
+/**
+ * @returns the levels, from level 0 on: none when the export is not read; and whether the parent of the last level
+ *   comes from a package, or from JavaScript itself
+ */
+export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator) {
   const levels: Level[] = [];
   const seen = new Set<Declaration>();
   const exported = scope.module.exports.get(exportName);

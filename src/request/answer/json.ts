@@ -67,12 +67,6 @@ function pointerToBigInt(root: unknown): string | undefined {
   return found;
 }
 
-interface LostObject {
-  /** The JSON pointer (RFC 6901) to the object. */
-  readonly pointer: string;
-  readonly value: object;
-}
-
 /** An object with children, and its index among the children of its parent. The root has no parent. */
 interface Place {
   readonly value: object;
@@ -86,8 +80,9 @@ interface Place {
  * found a plain object for each `{}` of the JSON. The search of a whole body would cost a tenth of a POST.
  *
  * @param first the index of the first `{}` in the JSON
+ * @returns the object, and the JSON pointer (RFC 6901) to it
  */
-function findLostObject(root: object, json: string, first: number): LostObject | undefined {
+function findLostObject(root: object, json: string, first: number) {
   /** The number of `{}` for which no plain object has been found yet. A text that contains `{}` counts, too. */
   let unexplained = 0;
   for (let i = first; i >= 0; i = json.indexOf('{}', i + 2)) unexplained++;

@@ -1,20 +1,14 @@
 // Reads which content codings a client takes (RFC 9110, 12.5.3).
 
-interface Coding {
-  readonly coding: string;
-  /** The extension of a file that has the content of the file beside it in this coding. */
-  readonly extension: string;
-}
-
-/** The best compression first. */
-const CODINGS: readonly Coding[] = [
+/** The best compression first. A file with the extension has the content of the file beside it in this coding. */
+const CODINGS = [
   { coding: 'br', extension: '.br' },
   { coding: 'zstd', extension: '.zst' },
   { coding: 'gzip', extension: '.gz' },
 ];
 
 /** @returns the codings that the client takes, the preferred one first */
-export function codingsFor(acceptEncoding: string | undefined): readonly Coding[] {
+export function codingsFor(acceptEncoding: string | undefined): typeof CODINGS {
   if (acceptEncoding === undefined) return [];
   const weights = new Map<string, number>();
   for (const entry of acceptEncoding.toLowerCase().split(',')) {

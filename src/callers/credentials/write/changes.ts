@@ -46,15 +46,12 @@ export function createRow(request: NewRow, now: number): { readonly token: Token
   return { token, row: JSON.parse(text) as RawRow };
 }
 
-interface Rotation {
-  readonly token: Token;
-  readonly name: string;
-  /** The expiry of the previous secret in Unix milliseconds; `undefined` when that secret is no longer valid. */
-  readonly previousUntil: number | undefined;
-}
-
-/** @param overlapMs how long the current secret stays valid; with 0, that secret and all earlier ones expire at once */
-export function rotateRow(table: EditableTable, id: string, overlapMs: number, now: number): Rotation {
+/**
+ * @param overlapMs how long the current secret stays valid; with 0, that secret and all earlier ones expire at once
+ * @returns the new token, the name of the row, and the expiry of the previous secret in Unix milliseconds; `undefined`
+ *   when that secret is no longer valid
+ */
+export function rotateRow(table: EditableTable, id: string, overlapMs: number, now: number) {
   const [index, ...others] = findIndexes(table, id);
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);

@@ -2,7 +2,7 @@
 // steps (steps.ts) of that row. A request is in flight from its start until its answer is complete, or until a streamed
 // answer begins. This file opens no port and reads no environment variable. The caller of createApp() makes the server
 // listen.
-import type { Server, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpErrorOptions, refusal } from '../base/errors.ts';
 import type { RequestIds } from '../base/events.ts';
@@ -59,31 +59,9 @@ export interface AppParts extends TargetParts {
   readonly waitingForGroups?: (() => number) | undefined;
 }
 
-export interface App {
-  readonly server: Server;
-  /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
-  useService(state: ServiceState): void;
-  /** Returns the text of a whole HTTP response, for a connection whose bytes are not a valid request. */
-  rawRefusal(code: ErrorCode): string;
-  /** Makes every answer from now on end its connection. */
-  setDraining(): void;
-  inFlight(): number;
-  /** Returns the number of connections that were closed for want of room before their first request. */
-  refusedConnections(): number;
-  /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
-  pendingWork(): number;
-  /** Stops waiting for the promises given to `params.waitUntil`, and logs each one that is pending. */
-  giveUpWork(): void;
-  /**
-   * Called by an `uncaughtException` listener. If code of the author led to the throw, and the request has no answer
-   * yet, the answer is a 500. An answer that streams is cut.
-   */
-  failCurrentRequest(thrown: unknown): void;
-  /** Returns, for the log, the ids of the request whose operation led to the throw; undefined when there is none. */
-  currentRequestIds(): RequestIds | undefined;
-}
+export type App = ReturnType<typeof createApp>;
 
-export function createApp(parts: AppParts): App {
+export function createApp(parts: AppParts) {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, files, tools } = parts;
   const {
     limiter = createRateLimiter(),
@@ -275,25 +253,34 @@ export function createApp(parts: AppParts): App {
 
   return {
     server,
-    useService(state) {
+    /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
+    useService(state: ServiceState): void {
       const service = state.kind === 'loaded' ? state.service : undefined;
       fault = state.kind === 'broken' ? { cause: settings.development ? state.cause : undefined } : undefined;
       stepsByTarget = createSteps(service);
       respond.useService(service);
     },
-    rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
+    /** Returns the text of a whole HTTP response, for a connection whose bytes are not a valid request. */
+    rawRefusal: (code: ErrorCode) => respond.rawRefusal(refusal(code), newRequestId()),
+    /** Makes every answer from now on end its connection. */
     setDraining: () => respond.setDraining(),
     inFlight: () => inFlight,
     refusedConnections: connections.refused,
+    /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
     pendingWork: background.pending,
     giveUpWork: background.giveUp,
-    failCurrentRequest(thrown) {
+    /**
+     * Called by an `uncaughtException` listener. If code of the author led to the throw, and the request has no answer
+     * yet, the answer is a 500. An answer that streams is cut.
+     */
+    failCurrentRequest(thrown: unknown): void {
       const exchange = contexts.current();
       if (exchange === undefined || exchange.answer.isComplete) return;
       respond.fail(exchange, thrown);
       exchange.abort(new Error('the request has failed'));
     },
-    currentRequestIds() {
+    /** Returns, for the log, the ids of the request whose operation led to the throw; undefined when there is none. */
+    currentRequestIds(): RequestIds | undefined {
       const exchange = contexts.current();
       return exchange && idsOf(exchange);
     },

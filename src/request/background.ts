@@ -4,19 +4,14 @@ import { describeError, idsOf, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
 import { followBackground } from './request-event.ts';
 
-export interface BackgroundWork {
-  add(exchange: Exchange, work: PromiseLike<unknown>): void;
-  pending(): number;
-  /** Stops waiting, and logs each piece of work whose promise is pending. */
-  giveUp(): void;
-}
+export type BackgroundWork = ReturnType<typeof createBackgroundWork>;
 
 /** @param leaveContext calls a function outside of the AsyncLocalStorage context of the request */
-export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void): BackgroundWork {
+export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void) {
   /** The facts of each pending promise. */
   const pendingWork = new Set<OperationFacts>();
   return {
-    add(exchange, work) {
+    add(exchange: Exchange, work: PromiseLike<unknown>): void {
       // Such work would never run, and nothing would say so.
       if (typeof work === 'function' && !('then' in work))
         throw new TypeError('waitUntil needs a promise, and got a function: call it, waitUntil(work())');
@@ -34,7 +29,8 @@ export function createBackgroundWork(log: Log, leaveContext: (work: () => void) 
       );
     },
     pending: () => pendingWork.size,
-    giveUp() {
+    /** Stops waiting, and logs each piece of work whose promise is pending. */
+    giveUp(): void {
       for (const facts of pendingWork) log.warn('background-work-given-up', facts);
       pendingWork.clear();
     },

@@ -7,24 +7,18 @@ import { isThenable } from '../base/values.ts';
 import type { Exchange } from './exchange.ts';
 import { runFollowed } from './request-event.ts';
 
-export interface ExchangeContexts {
-  /**
-   * Calls code of the author in a context of the exchange, and in the contexts of the tracing tools that follow the
-   * request. A thenable is returned as a promise, because a query builder starts its work only in its method `then`.
-   */
-  run(exchange: Exchange, work: () => unknown): unknown;
-  /** Calls `work` in no context. Then an error of a tracing tool that `work` calls belongs to no request. */
-  leaveContext<T>(work: () => T): T;
-  /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
-  current(): Exchange | undefined;
-}
+export type ExchangeContexts = ReturnType<typeof createExchangeContexts>;
 
 /** @param begin called before the first code of an author that an exchange runs */
-export function createExchangeContexts(begin?: (exchange: Exchange) => void): ExchangeContexts {
+export function createExchangeContexts(begin?: (exchange: Exchange) => void) {
   const storage = new AsyncLocalStorage<Exchange | undefined>();
 
   return {
-    run(exchange, work) {
+    /**
+     * Calls code of the author in a context of the exchange, and in the contexts of the tracing tools that follow the
+     * request. A thenable is returned as a promise, because a query builder starts its work only in its method `then`.
+     */
+    run(exchange: Exchange, work: () => unknown): unknown {
       if (begin !== undefined && !exchange.hasBegun) {
         exchange.hasBegun = true;
         begin(exchange);
@@ -35,8 +29,10 @@ export function createExchangeContexts(begin?: (exchange: Exchange) => void): Ex
       // as an uncaught exception, which is no error of the request. So this function runs outside of `storage.run`.
       return runFollowed(event, () => storage.run(exchange, callAndFollow, work));
     },
-    leaveContext: (work) => storage.run(undefined, work),
-    current: () => storage.getStore(),
+    /** Calls `work` in no context. Then an error of a tracing tool that `work` calls belongs to no request. */
+    leaveContext: <T>(work: () => T): T => storage.run(undefined, work),
+    /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
+    current: (): Exchange | undefined => storage.getStore(),
   };
 }
 

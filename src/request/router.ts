@@ -20,9 +20,7 @@ export interface RouteMatch {
   readonly isPartOfSegment: boolean;
 }
 
-export interface Router {
-  resolve(rawPath: string): ResolvedPath;
-}
+export type Router = ReturnType<typeof createRouter>;
 
 /**
  * Maximum number of paths in the cache. A flood of made-up paths costs no more than resolving the usual paths again.
@@ -35,13 +33,13 @@ const MAX_CACHED_PATH_LENGTH = 128;
  * @param basePath the path that all routes begin with
  * @throws Error when a row is malformed or dead; the message names a dead row and the first row that takes its requests
  */
-export function createRouter(routes: readonly Route[], basePath = '/api'): Router {
+export function createRouter(routes: readonly Route[], basePath = '/api') {
   const depth = basePath.split('/').length - 1;
   const patterns = routes.map((route) => parsePattern(route, routes));
   checkReachable(patterns);
   const cache = new Map<string, ResolvedPath>();
   return {
-    resolve(rawPath) {
+    resolve(rawPath: string): ResolvedPath {
       const cached = cache.get(rawPath);
       if (cached !== undefined) return cached;
       const isCacheable = rawPath.length <= MAX_CACHED_PATH_LENGTH;

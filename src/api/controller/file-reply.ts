@@ -43,7 +43,6 @@ export function fileReply(root: string, path: string, options: FileReplyOptions 
   return new Reply(200, body, mergeHeaders(fileHeaders, headers));
 }
 
-
 /** Encodes a name as RFC 8187 asks. `encodeURIComponent` leaves these characters as they are. */
 function encodeName(name: string): string {
   return encodeURIComponent(name).replace(/['()*]/g, (character) => `%${character.charCodeAt(0).toString(16)}`);

@@ -7,21 +7,7 @@ import { ALL_METHODS, type CorsPolicy } from '../../callers/access/cors.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
 
 /** The header lines of answers to one origin. Each array has alternating names and values. */
-export interface HeaderSet {
-  /** The header lines of a JSON answer. At the end are LAST_LINES, in which the sender overwrites the empty values. */
-  readonly json: string[];
-  /** Like `json`, for an answer that no cache may store. */
-  readonly uncached: string[];
-  /** Returns all lines but LAST_LINES. @param answerLines the lines of one answer, with its content type */
-  addTo(answerLines: readonly string[]): string[];
-  /**
-   * Returns a copy of `usual` (`json` or `uncached`) with the lines `extra`. Web pages can read the added headers, too,
-   * unless the service file lists the headers that pages can read.
-   */
-  extended(usual: readonly string[], extra: readonly string[]): string[];
-  /** @param requested the header `Access-Control-Request-Headers` */
-  preflight(requested: string | undefined): string[];
-}
+export type HeaderSet = ReturnType<typeof createSet>;
 
 /** `request` is undefined for bytes that are no request. */
 export type HeaderSets = (origin: string | undefined, request?: IncomingMessage) => HeaderSet;
@@ -113,7 +99,7 @@ interface SetParts {
   readonly preflight: (requested: string | undefined) => readonly string[];
 }
 
-function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet {
+function createSet({ fixed, exposed, headers, preflight }: SetParts) {
   const serviceNames = namesOf(headers);
   const exposeLines = (answerNames: readonly string[]): readonly string[] => {
     if (exposed === null || exposed === '') return [];
@@ -121,9 +107,14 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
   };
   const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
   return {
+    /**
+     * The header lines of a JSON answer. At the end are LAST_LINES, in which the sender overwrites the empty values.
+     */
     json: [...usual, ...LAST_LINES],
+    /** Like `json`, for an answer that no cache may store. */
     uncached: [...usual, ...NO_STORE, ...LAST_LINES],
-    addTo(answerLines) {
+    /** Returns all lines but LAST_LINES. @param answerLines the lines of one answer, with its content type */
+    addTo(answerLines: readonly string[]): string[] {
       const answerNames = namesOf(answerLines);
       const lowerAnswerNames = new Set(answerNames.map((name) => name.toLowerCase()));
       const lines = [...answerLines, ...fixed, ...exposeLines(answerNames)];
@@ -134,7 +125,11 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
       }
       return lines;
     },
-    extended(usual, extra) {
+    /**
+     * Returns a copy of `usual` (`json` or `uncached`) with the lines `extra`. Web pages can read the added headers,
+     * too, unless the service file lists the headers that pages can read.
+     */
+    extended(usual: readonly string[], extra: readonly string[]): string[] {
       const lines = [...usual, ...extra];
       if (extra.length === 0) return lines;
       // `usual` lacks the line if `origins`, a function of the author, has just answered differently.
@@ -142,7 +137,8 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
       if (exposed === undefined && index >= 0) lines[index + 1] += `, ${namesOf(extra).join(', ')}`;
       return lines;
     },
-    preflight: (requested) => [...preflight(requested), ...headers],
+    /** @param requested the header `Access-Control-Request-Headers` */
+    preflight: (requested: string | undefined) => [...preflight(requested), ...headers],
   };
 }
 

@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../api/controller/event-stream.ts';
 import { EVENT_TEXT, EVENTS_BEGIN } from '../../base/channel-hub.ts';
-import { endBody, type LiveStream, type StreamListener } from './byte-stream.ts';
+import { endBody, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
@@ -18,11 +18,6 @@ const RETRY = 500;
 const END_LIMIT = 1500;
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
-export interface LiveEvents extends LiveStream {
-  /** Ends the stream now, between two events. */
-  end(): void;
-}
-
 export interface EventIterator extends AsyncIterator<unknown> {
   [EVENTS_BEGIN]?(): Promise<string>;
 }
@@ -32,7 +27,7 @@ export function sendEvents(
   response: ServerResponse,
   listener: StreamListener,
   heartbeat = HEARTBEAT,
-): LiveEvents {
+) {
   let bytes = 0;
   /** The cost of all events so far, by which stream-pacing.ts limits the stream. */
   let cost = 0;
@@ -109,6 +104,7 @@ export function sendEvents(
     finish();
   }
 
+  /** Ends the stream now, between two events. */
   function end(): void {
     finish();
     // A client that does not read would hold up the drain. It reconnects in both cases.

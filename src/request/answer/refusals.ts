@@ -13,20 +13,14 @@ import { stepOf } from '../step-name.ts';
 import { type HeaderSet, NO_STORE } from './answer-headers.ts';
 import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
-export interface Refusals {
-  /** @param thrown the value for which `error` was made; often `error` itself */
-  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
-  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
-  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra?: readonly string[]): string;
-  /** Uses this `formatError` from now on; undefined for the usual error envelope. */
-  useFormat(format: ServiceOptions['formatError']): void;
-}
+export type Refusals = ReturnType<typeof createRefusals>;
 
 const NO_HEADERS: readonly string[] = [];
 
-export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: boolean }): Refusals {
+export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: boolean }) {
   let format: FormatError | undefined;
 
+  /** @param thrown the value for which `error` was made; often `error` itself */
   function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody {
     const { requestId } = exchange;
     // The status is read first, because formatError gets the error itself as the cause and may change it.
@@ -59,13 +53,15 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
 
   return {
     answerTo,
-    rawAnswer(error, requestId, set, extra = NO_HEADERS) {
+    /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+    rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra = NO_HEADERS): string {
       const formatted = format?.(error, requestId, undefined, error);
       const type = ['Content-Type', formatted?.contentType ?? JSON_TYPE];
       const lines = set.addTo([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...extra]);
       return rawRefusal(error, requestId, lines, formatted);
     },
-    useFormat(formatError) {
+    /** Uses this `formatError` from now on; undefined for the usual error envelope. */
+    useFormat(formatError: ServiceOptions['formatError']): void {
       format = formatError && createErrorFormat(formatError, log);
     },
   };

@@ -37,17 +37,9 @@ export interface ReplyParts {
 type WholeBody = Extract<AnswerBody, { readonly kind: 'whole' }>;
 type LiveBody = Exclude<AnswerBody, { readonly kind: 'whole' | 'file' }>;
 
-export interface Replies {
-  answer(exchange: Exchange, value: object): void;
-  /** Sends a file that no operation has returned. */
-  file(exchange: Exchange, answer: Answer): void;
-  /** Ends what the handler of a mount writes when its key is lost, and aborts `signal` of a socket for a drain. */
-  watchHandedOver(exchange: Exchange): void;
-  /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
-  drain(): void;
-}
+export type Replies = ReturnType<typeof createReplies>;
 
-export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts): Replies {
+export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts) {
   /** One function for each open event stream and socket. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
@@ -217,7 +209,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
 
   return {
     answer,
-    file(exchange, fileAnswer) {
+    /** Sends a file that no operation has returned. */
+    file(exchange: Exchange, fileAnswer: Answer): void {
       try {
         sendAnswer(exchange, fileAnswer);
       } catch (error) {
@@ -225,12 +218,14 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         fail(exchange, error);
       }
     },
-    watchHandedOver(exchange) {
+    /** Ends what the handler of a mount writes when its key is lost, and aborts `signal` of a socket for a drain. */
+    watchHandedOver(exchange: Exchange): void {
       watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));
       // The handler has only just written the head, so it listens to the signal later.
       if (exchange.opensSocket) onDrain(exchange, () => void setImmediate(() => exchange.abort(draining())));
     },
-    drain() {
+    /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
+    drain(): void {
       isDraining = true;
       for (const end of endFunctions) end();
     },

@@ -18,28 +18,7 @@ export interface BodyBudgetOptions {
   readonly evict: (exchange: Exchange) => void;
 }
 
-export interface BodyBudget {
-  uploadCount(): number;
-  /** @param maxBytes the bytes that the client announces, or else the limit of the body */
-  beginUpload(exchange: Exchange, maxBytes: number): void;
-  /**
-   * Counts bytes of a body that is not complete, and pauses the upload when room is short.
-   *
-   * @returns false, without counting, when these bytes make the body exceed SMALL_BODY and do not fit in the room
-   */
-  reserve(exchange: Exchange, bytes: number): boolean;
-  /** Counts bytes that the exchange holds in addition to those of `reserve`: the inflated body. */
-  hold(exchange: Exchange, bytes: number): void;
-  /** Called when the body is complete. The bytes of the body still count until the request has its answer. */
-  completeUpload(exchange: Exchange): void;
-  /** Stops counting the bytes of the request. Called when its answer is complete, or when a streamed answer begins. */
-  release(exchange: Exchange): void;
-  /**
-   * Runs `work` now, or later if room is short or MAX_INFLATING bodies are being inflated. The inflated body has been
-   * counted when `work` calls `done`. Until then, MAX_INFLATING protects the memory.
-   */
-  whenMayInflate(work: (done: () => void) => void): void;
-}
+export type BodyBudget = ReturnType<typeof createBodyBudget>;
 
 /** Bytes that the budget counts for each upload until it completes, in addition to the bytes that have come. */
 const UPLOAD_COST = 16 * 1024;
@@ -60,7 +39,7 @@ export function defaultBodyBudget(bodyLimit: number): number {
   return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MAX_DEFAULT_BUDGET));
 }
 
-export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
+export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions) {
   /** Bytes of the limit that only the uploads in `privilegedUploads` may use. */
   const reservedRoom = limit / 4;
   /** The sum of `heldBytes` of all exchanges. */
@@ -174,6 +153,7 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
       evict(exchange);
   }
 
+  /** Counts bytes that the exchange holds in addition to those of `reserve`: the inflated body. */
   function hold(exchange: Exchange, bytes: number): void {
     exchange.body.heldBytes += bytes;
     totalHeld += bytes;
@@ -204,12 +184,18 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
 
   return {
     uploadCount: () => uploadCount,
-    beginUpload(exchange, maxBytes) {
+    /** @param maxBytes the bytes that the client announces, or else the limit of the body */
+    beginUpload(exchange: Exchange, maxBytes: number): void {
       exchange.body.isUploading = true;
       exchange.body.maxUploadBytes = maxBytes;
       uploadCount++;
     },
-    reserve(exchange, bytes) {
+    /**
+     * Counts bytes of a body that is not complete, and pauses the upload when room is short.
+     *
+     * @returns false, without counting, when these bytes make the body exceed SMALL_BODY and do not fit in the room
+     */
+    reserve(exchange: Exchange, bytes: number): boolean {
       const { heldBytes } = exchange.body;
       const isLarge = heldBytes + bytes > SMALL_BODY;
       if (isLarge && heldBytes <= SMALL_BODY && !admit(exchange, bytes)) {
@@ -221,11 +207,15 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
       return true;
     },
     hold,
-    completeUpload(exchange) {
+    /** Called when the body is complete. The bytes of the body still count until the request has its answer. */
+    completeUpload(exchange: Exchange): void {
       endUpload(exchange);
       if (pausedUploads.size > 0) resumePaused();
     },
-    release(exchange) {
+    /**
+     * Stops counting the bytes of the request. Called when its answer is complete, or when a streamed answer begins.
+     */
+    release(exchange: Exchange): void {
       if (!exchange.body.isUploading && exchange.body.heldBytes === 0) return;
       endUpload(exchange);
       totalHeld -= exchange.body.heldBytes;
@@ -233,7 +223,11 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
       if (pausedUploads.size > 0) resumePaused();
       if (waitingInflations.length > 0) runInflations();
     },
-    whenMayInflate(work) {
+    /**
+     * Runs `work` now, or later if room is short or MAX_INFLATING bodies are being inflated. The inflated body has been
+     * counted when `work` calls `done`. Until then, MAX_INFLATING protects the memory.
+     */
+    whenMayInflate(work: (done: () => void) => void): void {
       waitingInflations.push(work);
       runInflations();
     },

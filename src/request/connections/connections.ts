@@ -29,18 +29,6 @@ export interface ConnectionLimits extends SlowReaderLimits {
   readonly maxDescriptor?: number | undefined;
 }
 
-export interface Connections {
-  /** Tracks each socket that the server emits with `event`, and limits their number. */
-  watch(server: Server, event: 'connection' | 'secureConnection'): void;
-  /** @returns false when the request must not be served, because an earlier answer ends the connection */
-  begin(exchange: Exchange): boolean;
-  /** Called when the answer is complete. The idle time of the connection begins with this call. */
-  end(exchange: Exchange): void;
-  exchanges(): Iterable<Exchange>;
-  /** Returns the number of connections that were closed for want of room before their first request. */
-  refused(): number;
-}
-
 /** The looks of a drain, 50 ms apart, at which a connection may be idle: together 1.5 s. */
 const MAX_QUIET_LOOKS = 30;
 
@@ -49,7 +37,7 @@ export function createConnections({
   maxConnections,
   maxDescriptor = Number.POSITIVE_INFINITY,
   ...readerLimits
-}: ConnectionLimits): Connections {
+}: ConnectionLimits) {
   // This is a list with free slots and not a Set. A Set sometimes replaces its internal table. An old table stays in
   // memory until the next full garbage collection, and keeps closed connections in memory, too.
   const sockets: (TrackedSocket | undefined)[] = [];
@@ -159,8 +147,10 @@ export function createConnections({
   }
 
   return {
+    /** Returns the number of connections that were closed for want of room before their first request. */
     refused: () => refusedCount,
-    watch(server, event) {
+    /** Tracks each socket that the server emits with `event`, and limits their number. */
+    watch(server: Server, event: 'connection' | 'secureConnection'): void {
       server.on(event, add);
       // As Node reports its own limits: answer/client-error.ts answers.
       refuseLate = (socket) =>
@@ -171,18 +161,20 @@ export function createConnections({
         for (const socket of sockets) socket?.destroy();
       };
     },
-    begin(exchange) {
+    /** @returns false when the request must not be served, because an earlier answer ends the connection */
+    begin(exchange: Exchange): boolean {
       const connection = connectionOf(exchange.request.socket);
       if (connection.lastExchange?.response.shouldKeepAlive === false) return false;
       connection.lastExchange = exchange;
       return true;
     },
-    end(exchange) {
+    /** Called when the answer is complete. The idle time of the connection begins with this call. */
+    end(exchange: Exchange): void {
       const connection = connectionOf(exchange.request.socket);
       connection.idleSince = sweepCount;
       connection.activityOrder = nextActivityOrder++;
     },
-    *exchanges() {
+    *exchanges(): Generator<Exchange> {
       for (const socket of sockets) {
         const exchange = socket && connectionOf(socket).lastExchange;
         if (exchange !== undefined) yield exchange;

@@ -21,23 +21,11 @@ export interface FileStepParts {
   readonly respond: Pick<Responder, 'file'>;
 }
 
-export interface FileSteps {
-  /** Sends the file that the path names. Does nothing when there is none. */
-  readonly serveFile: Step;
-  /** Sends the page of PUBLIC_FALLBACK, or refuses with `404.html`. */
-  readonly refuse: readonly Step[];
-  /**
-   * Under an empty BASE_PATH, sends a file where no group with a name takes the request, and no route of the root group
-   * that begins with a literal.
-   */
-  readonly serveFileAtRoot: Step;
-}
-
 /** @returns undefined without PUBLIC_DIR */
 export function createFileSteps(
   { files, groups, respond }: FileStepParts,
   headersOf: ServiceDefinition['fileHeaders'],
-): FileSteps | undefined {
+) {
   if (files === undefined) return undefined;
   const send = (exchange: Exchange, find: () => Answer | undefined): Outcome => {
     const answer = withLooks(MAX_LOOKS, find);
@@ -50,18 +38,24 @@ export function createFileSteps(
   const requestOf = ({ verb, resolvedPath, queryText, request: { headers } }: Exchange): FileRequest => ({
     ...{ verb, path: (resolvedPath as ResolvedPath).path, queryText, headers, headersOf },
   });
+  /** Sends the file that the path names. Does nothing when there is none. */
   const serveFile: Step = (exchange) => send(exchange, () => files.find(requestOf(exchange)));
   const servePage: Step = (exchange) => send(exchange, () => files.findPage(requestOf(exchange)));
 
   return {
     serveFile,
+    /** Sends the page of PUBLIC_FALLBACK, or refuses with `404.html`. */
     refuse: [
       servePage,
       () => {
         throw refusal('FILE_NOT_FOUND');
       },
     ],
-    serveFileAtRoot(exchange) {
+    /**
+     * Under an empty BASE_PATH, sends a file where no group with a name takes the request, and no route of the root
+     * group that begins with a literal.
+     */
+    serveFileAtRoot(exchange: Exchange): Outcome {
       const { verb, slugs, groupInUrl, head, resolvedPath } = exchange;
       // A key may have a handler, which serves every path.
       if (head.authorization !== undefined) return undefined;

@@ -37,18 +37,7 @@ export interface FileRequest {
   readonly headersOf?: FileHeaders | undefined;
 }
 
-export interface PublicFiles {
-  /** Whether there is a page for paths that the front end routes. */
-  readonly hasFallback: boolean;
-  /**
-   * Returns the answer with the file that a path names, or a redirect to its one address; undefined when there is none.
-   *
-   * @throws HttpError METHOD_NOT_ALLOWED
-   */
-  find(request: FileRequest): Answer | undefined;
-  /** Returns the page for a path that the front end routes, or the page for a path that names nothing. */
-  findPage(request: FileRequest): Answer | undefined;
-}
+export type PublicFiles = ReturnType<typeof createPublicFiles>;
 
 export interface PublicFilesOptions {
   readonly dir: string;
@@ -78,7 +67,7 @@ interface Found {
   readonly address?: string;
 }
 
-export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
+export function createPublicFiles(options: PublicFilesOptions) {
   const { dir, fallback, controllersDir, dataDir, log } = options;
   const whyNot = (path: string) => whyNotPublic(path, { CONTROLLERS_DIR: controllersDir, DATA_DIR: dataDir });
   const releases = createReleases(dir, dataDir, whyNot, log);
@@ -123,6 +112,11 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     return file && { ...file, address };
   }
 
+  /**
+   * Returns the answer with the file that a path names, or a redirect to its one address; undefined when there is none.
+   *
+   * @throws HttpError METHOD_NOT_ALLOWED
+   */
   function find(request: FileRequest): Answer | undefined {
     const { path, verb, queryText } = request;
     if (!isServable(path.segments)) return undefined;
@@ -163,12 +157,10 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     return content && answerOf(content, lines, fields, own);
   }
 
+  /** Returns the page for a path that the front end routes, or the page for a path that names nothing. */
   function findPage(request: FileRequest): Answer | undefined {
-    const {
-      path: { segments, endsInSlash },
-      verb,
-      headers,
-    } = request;
+    const { verb, headers } = request;
+    const { segments, endsInSlash } = request.path;
     if (verb !== 'GET' && verb !== 'HEAD') return undefined;
     const root = releases.current();
     if (root === undefined) return undefined;
@@ -185,6 +177,7 @@ export function createPublicFiles(options: PublicFilesOptions): PublicFiles {
     return { status: 404, ...readFields(mergeHeaders(own, { 'Cache-Control': 'no-store' })), body };
   }
 
+  /** `hasFallback`: whether there is a page for paths that the front end routes. */
   return { hasFallback: fallback !== undefined, find, findPage };
 }
 

@@ -9,15 +9,6 @@ import type { Log } from '../../base/log.ts';
 import { type Fields, isObject, parseObject } from '../../base/values.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 
-export interface Releases {
-  /** The real path of the folder; undefined while there is none. */
-  current(): string | undefined;
-  /** Returns the folders that may have a file, the current one first. */
-  rootsFor(segments: readonly string[]): Iterable<string>;
-  /** Says whether the build gives another name to the file when its content changes. */
-  isImmutable(root: string, name: string): boolean;
-}
-
 /** Where Vite writes the list of the files of a build (`build.manifest: true`). */
 const MANIFEST = '.vite/manifest.json';
 /** The file in DATA_DIR that has the real paths of the current release and of the one before. */
@@ -26,17 +17,13 @@ const REMEMBERED = 'public-releases.json';
 const NONE: ReadonlySet<string> = new Set();
 
 /** @param whyNot returns why a folder may not be served; then nothing is */
-export function createReleases(
-  dir: string,
-  dataDir: string,
-  whyNot: (path: string) => string | undefined,
-  log: Log,
-): Releases {
+export function createReleases(dir: string, dataDir: string, whyNot: (path: string) => string | undefined, log: Log) {
   let state: FileState | undefined;
   let root: string | undefined;
   let earlierRoot: string | undefined;
   const manifests = new Map<string, { readonly state: FileState | undefined; readonly names: ReadonlySet<string> }>();
 
+  /** Returns the real path of the folder; undefined while there is none. */
   function current(): string | undefined {
     const newState = stateOf(dir);
     if (newState !== undefined && state !== undefined && isSameState(newState, state)) return root;
@@ -71,7 +58,8 @@ export function createReleases(
 
   return {
     current,
-    *rootsFor(segments) {
+    /** Returns the folders that may have a file, the current one first. */
+    *rootsFor(segments: readonly string[]): Generator<string> {
       const now = current();
       if (now !== undefined) yield now;
       // A folder above has a new name. That changes nothing of the folder itself.
@@ -83,7 +71,8 @@ export function createReleases(
       if (earlierRoot === undefined || earlierRoot === now || segments.length === 0) return;
       if (namesIn(earlierRoot).has(segments.join('/'))) yield earlierRoot;
     },
-    isImmutable: (folder, name) => namesIn(folder).has(name),
+    /** Says whether the build gives another name to the file when its content changes. */
+    isImmutable: (folder: string, name: string): boolean => namesIn(folder).has(name),
   };
 }
 

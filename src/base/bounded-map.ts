@@ -3,15 +3,10 @@
 // to `young`. Nearly all reads find their entry in `young`, and such a read costs one look-up.
 
 /** No value may be undefined. */
-export interface BoundedMap<V> {
-  get(key: string): V | undefined;
-  set(key: string, value: V): void;
-  entries(): Iterable<[string, V]>;
-  size(): number;
-}
+export type BoundedMap<V> = ReturnType<typeof createBoundedMap<V>>;
 
 /** @param maxEntries with 100, the 50 entries that were used most recently are never dropped */
-export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
+export function createBoundedMap<V>(maxEntries: number) {
   const halfSize = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, V>();
   let old = new Map<string, V>();
@@ -25,7 +20,7 @@ export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
   }
 
   return {
-    get(key) {
+    get(key: string): V | undefined {
       const value = young.get(key);
       if (value !== undefined) return value;
       const oldValue = old.get(key);
@@ -34,11 +29,11 @@ export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
       set(key, oldValue);
       return oldValue;
     },
-    set(key, value) {
+    set(key: string, value: V): void {
       old.delete(key);
       set(key, value);
     },
-    *entries() {
+    *entries(): Generator<[string, V]> {
       yield* young;
       yield* old;
     },

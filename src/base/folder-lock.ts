@@ -23,22 +23,13 @@ export interface LockOptions {
   readonly unseenHolderMs?: number;
 }
 
-export interface Lock {
-  /** The name of this process and this acquisition. The name is unique, and it can be a file name. */
-  readonly holder: string;
-  /** Whether this process still holds the lock. Another process may have broken the lock while this one was paused. */
-  isHeld(): Promise<boolean>;
-  release(): Promise<void>;
-}
+export type Lock = Awaited<ReturnType<typeof acquireLock>>;
 
 /**
  * @param path the path of the lock's folder, whose parent folder must exist
  * @throws Error that names the holder, when the lock was not free within `waitMs`; or the error of a system call
  */
-export async function acquireLock(
-  path: string,
-  { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {},
-): Promise<Lock> {
+export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {}) {
   const holder = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
   const draft = join(dirname(path), `.${basename(path)}.${holder}.tmp`);
   await mkdir(draft, { mode: 0o700 });
@@ -50,9 +41,13 @@ export async function acquireLock(
     throw error;
   }
   return {
+    /** The name of this process and this acquisition. The name is unique, and it can be a file name. */
     holder,
+    /**
+     * Whether this process still holds the lock. Another process may have broken the lock while this one was paused.
+     */
     isHeld: async () => (await readHolder(path)) === holder,
-    async release() {
+    async release(): Promise<void> {
       await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
       // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
       // fails, and the lock stays.

@@ -3,7 +3,7 @@
 // of the process.
 import { fstatSync, write, writeSync } from 'node:fs';
 import { attempt, errorCode } from './failure.ts';
-import type { LineSink } from './log.ts';
+
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 import { blockThread } from './time.ts';
@@ -24,22 +24,9 @@ const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const CLOSE_STALL_LIMIT = 200;
 const CLOSE_TIME_LIMIT = 1000;
 
-export interface LogWriter extends LineSink {
-  flush(): void;
-  /** Writes text of any length at once and uncut: lines of other processes, or lines for people. */
-  pass(lines: string): void;
-  /** True when a process that inherits the descriptor could make the writes of all others wait (see `openTarget`). */
-  readonly isShared: boolean;
-  /**
-   * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
-   * order, with one exception: in a file, a batch that another thread is still writing may arrive after later lines.
-   */
-  close(): void;
-  /** Returns how many lines were dropped since the start, because nobody read the log fast enough. */
-  droppedLines(): number;
-}
+export type LogWriter = ReturnType<typeof createLogWriter>;
 
-export function createLogWriter(fd: number): LogWriter {
+export function createLogWriter(fd: number) {
   const target = openTarget(fd);
   const queue: string[] = [];
   let openBatch = '';
@@ -139,6 +126,10 @@ export function createLogWriter(fd: number): LogWriter {
     waitingBytes += line.length;
   }
 
+  /**
+   * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
+   * order, with one exception: in a file, a batch that another thread is still writing may arrive after later lines.
+   */
   function close(): void {
     closeBatch();
     // A thread always finishes its batch: a write to a file does not block for long, and Node waits for it at exit.
@@ -156,17 +147,20 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   return {
-    write(line) {
+    write(line: string): void {
       add(Buffer.byteLength(line) > PIPE_BUF ? cutLine(line, PIPE_BUF) : line);
       lingerTimer ??= setTimeout(flush, MAX_LINGER).unref();
     },
-    pass(lines) {
+    /** Writes text of any length at once and uncut: lines of other processes, or lines for people. */
+    pass(lines: string): void {
       add(lines);
       flush();
     },
     flush,
     close,
+    /** Returns how many lines were dropped since the start, because nobody read the log fast enough. */
     droppedLines: () => droppedLines,
+    /** True when a process that inherits the descriptor could make the writes of all others wait (see `openTarget`). */
     isShared: target.setNonBlocking !== undefined,
   };
 }

@@ -101,17 +101,7 @@ export interface LiveFileStatus {
   readonly lastFailure?: string;
 }
 
-export interface LiveFile {
-  /**
-   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart, or `pollMs` if
-   * `pollMs` is less. All callers that wait for the same look share its promise. Never rejects.
-   */
-  look(): Promise<void>;
-  /** Looks at once, for a caller that knows that this machine has just written the files. */
-  lookNow(): Promise<void>;
-  status(): LiveFileStatus;
-  close(): void;
-}
+export type LiveFile = ReturnType<typeof createLiveFile>;
 
 /**
  * Bytes of the largest file that is reread regularly, even while its stat (inode, size and times) stays the same. Some
@@ -138,7 +128,7 @@ const TRUST_MS = 2500;
 const MIN_LOOK_INTERVAL = 50;
 
 /** Begins to poll. The polling does not keep the process alive. */
-export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
+export function createLiveFile<T>(options: LiveFileOptions<T>) {
   const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, now = () => performance.now() } = options;
   let { liveContent } = options;
   let lastContent: Content | undefined;
@@ -161,7 +151,11 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     if (!isClosed) timer = setTimeout(poll, pollMs).unref();
   }
 
-  /** Looks run one after the other, so that no earlier read replaces the result of a later one. */
+  /**
+   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart, or `pollMs` if
+   * `pollMs` is less. All callers that wait for the same look share its promise. Never rejects. Looks run one after the
+   * other, so that no earlier read replaces the result of a later one.
+   */
   function look(): Promise<void> {
     waitingLook ??= lastLook.then(async () => {
       const delay = isUrgent ? 0 : lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - now();
@@ -187,6 +181,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     });
   }
 
+  /** Looks at once, for a caller that knows that this machine has just written the files. */
   function lookNow(): Promise<void> {
     isUrgent = true;
     const nextLook = look();
@@ -256,8 +251,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   return {
     look,
     lookNow,
-    status: () => status,
-    close() {
+    status: (): LiveFileStatus => status,
+    close(): void {
       isClosed = true;
       clearTimeout(timer);
     },

@@ -3,24 +3,18 @@ import { availableParallelism } from 'node:os';
 import { isatty } from 'node:tty';
 import { parseSettings, SettingsError, secretFlags } from './config.ts';
 import { createInk, type Ink } from './ink.ts';
-import { createLog, type Log } from './log.ts';
+import { createLog } from './log.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
 import { createPrettyWriter } from './pretty.ts';
 import type { Settings } from './settings.ts';
 
-export interface ProcessBasics {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly sink: LogWriter;
-  /** The colours of a log for people; undefined when the log is JSON. */
-  readonly ink: Ink | undefined;
-}
+export type ProcessBasics = NonNullable<ReturnType<typeof readProcessBasics>>;
 
 /**
  * Reads the settings and opens the log. When a setting is invalid, prints the reason on standard error, sets the exit
- * code, and returns undefined.
+ * code, and returns undefined. `ink` has the colours of a log for people. It is undefined when the log is JSON.
  */
-export function readProcessBasics(): ProcessBasics | undefined {
+export function readProcessBasics() {
   let settings: Settings;
   try {
     settings = parseSettings(process.env, process.argv.slice(2), { cores: availableParallelism() });

@@ -13,11 +13,7 @@ export interface LastRequest {
   readonly last_request_at: string;
 }
 
-export interface WorkerNote {
-  readonly fd: number;
-  /** Reads the note for the last time. */
-  take(): { readonly request: LastRequest | undefined; readonly heap: Heap | undefined };
-}
+export type WorkerNote = NonNullable<ReturnType<typeof openNote>>;
 
 /** In bytes. */
 export interface Heap {
@@ -33,13 +29,14 @@ const NOTE_VARIABLE = 'GATEFOLD_WORKER_NOTE';
 let noteCount = 0;
 
 /** @returns undefined where no file can be made, and on Windows, where an open file keeps its name */
-export function openNote(): WorkerNote | undefined {
+export function openNote() {
   if (process.platform === 'win32') return undefined;
   const fd = openNameless('/dev/shm') ?? openNameless(tmpdir());
   if (fd === undefined) return undefined;
   return {
     fd,
-    take() {
+    /** Reads the note for the last time. */
+    take(): { readonly request: LastRequest | undefined; readonly heap: Heap | undefined } {
       const bytes = Buffer.alloc(NOTE_SIZE);
       const length = readSync(fd, bytes, 0, NOTE_SIZE, 0);
       const at = fstatSync(fd).mtime.toISOString();
@@ -77,14 +74,8 @@ export function noteEnvironment(fd: number, hasRequests: boolean): NodeJS.Proces
   return { [NOTE_VARIABLE]: `${fd}${hasRequests ? ' requests' : ''}` };
 }
 
-export interface NoteWriter {
-  /** Undefined when the worker notes only its heap. @param operation the verb and the route */
-  readonly begin: ((operation: string, requestId: string) => void) | undefined;
-  heap(heap: Heap): void;
-}
-
 /** Removes the variable, so that processes of controllers do not see it. @returns undefined without a note */
-export function createNoteWriter(env: NodeJS.ProcessEnv = process.env): NoteWriter | undefined {
+export function createNoteWriter(env: NodeJS.ProcessEnv = process.env) {
   const [number, hasRequests] = env[NOTE_VARIABLE]?.split(' ') ?? [];
   const fd = Number(number);
   delete env[NOTE_VARIABLE];
@@ -93,6 +84,7 @@ export function createNoteWriter(env: NodeJS.ProcessEnv = process.env): NoteWrit
   let lastOperation = '';
   let head = 0;
 
+  /** @param operation the verb and the route */
   function begin(operation: string, requestId: string): void {
     if (operation !== lastOperation) {
       lastOperation = operation;
@@ -103,8 +95,9 @@ export function createNoteWriter(env: NodeJS.ProcessEnv = process.env): NoteWrit
   }
 
   return {
+    /** Undefined when the worker notes only its heap. */
     begin: hasRequests === undefined ? undefined : begin,
-    heap({ used, limit }) {
+    heap({ used, limit }: Heap): void {
       const text = Buffer.from(`${used} ${limit} `);
       write(fd, text, text.length, HEAP_OFFSET);
     },

@@ -113,22 +113,12 @@ export interface TypeInPlace {
   readonly scope: Scope;
 }
 
-export interface MadeTypes {
-  /** Finds the made type for a refused one. @throws the error, with the wanted type or the reason of a stale one */
-  find(error: unknown, node: TypeNode, scope: Scope): TypeInPlace;
-  /**
-   * Returns the made type of a generic or mapped type; undefined without one, and for a stale one. A field of such a
-   * type is refused only when it is needed, and then its place has other type arguments.
-   */
-  findFresh(node: TypeNode, scope: Scope): TypeInPlace | undefined;
-  /** Forgets what was read and compared, because a source of a later group can have changed. */
-  release(): void;
-}
-
 /** Types that take a part of another type, which alone may be none that JSON has. The whole is wanted then. */
 const TAKES_A_PART = /^(?:Pick|Omit|Parameters|ReturnType|ConstructorParameters|InstanceType|Awaited|Exclude|Extract)$/;
 
-export function createMadeTypes(folder: string, path: string, files: SourceFiles): MadeTypes {
+export type MadeTypes = ReturnType<typeof createMadeTypes>;
+
+export function createMadeTypes(folder: string, path: string, files: SourceFiles) {
   /** Null before it is read. */
   let index: MadeIndex | Error | undefined | null = null;
   let newFile: string | undefined;
@@ -220,6 +210,7 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     return { node: { kind: 'name', name, args: [], at }, scope };
   }
 
+  /** Finds the made type for a refused one. @throws the error, with the wanted type or the reason of a stale one */
   function find(error: unknown, node: TypeNode, scope: Scope): TypeInPlace {
     if (!(error instanceof Unsupported) || error instanceof CircularType || error.cure?.endsWith(ASK) !== true)
       throw error;
@@ -235,6 +226,10 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     throw error;
   }
 
+  /**
+   * Returns the made type of a generic or mapped type; undefined without one, and for a stale one. A field of such a
+   * type is refused only when it is needed, and then its place has other type arguments.
+   */
   function findFresh(node: TypeNode, scope: Scope): TypeInPlace | undefined {
     try {
       const canDefer = node.kind === 'name' || node.kind === 'mapped';
@@ -249,7 +244,8 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
   return {
     find,
     findFresh,
-    release() {
+    /** Forgets what was read and compared, because a source of a later group can have changed. */
+    release(): void {
       index = null;
       changes.clear();
       filesWithTypes.clear();

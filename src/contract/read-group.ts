@@ -32,12 +32,6 @@ export interface LoadedController {
   readonly classNames: readonly (string | undefined)[];
 }
 
-export interface GroupReader {
-  /** Whether the source marks a loaded method `private` or `protected`. @param depth the method's level */
-  isHidden(name: string, depth: number): boolean;
-  readContract(operations: readonly RunTimeOperation[]): ReadContract;
-}
-
 export interface ReadContract {
   readonly contract: GroupContract;
   readonly schemas: ReadonlyMap<string, PartSchemas>;
@@ -49,7 +43,7 @@ export function readGroup(
   files: SourceFiles,
   importedFiles: ImportedFiles,
   made: MadeTypes,
-): GroupReader {
+) {
   const evaluator = createEvaluator(made);
   const withPlace = createPlaceAdder(path, files);
   const module = withPlace(() => files.read(path));
@@ -149,7 +143,11 @@ export function readGroup(
     );
   }
 
-  return { isHidden: (name, depth) => findLoadedMember(name, depth)?.isHidden === true, readContract };
+  return {
+    /** Whether the source marks a loaded method `private` or `protected`. @param depth the method's level */
+    isHidden: (name: string, depth: number) => findLoadedMember(name, depth)?.isHidden === true,
+    readContract,
+  };
 }
 
 /**

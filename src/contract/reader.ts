@@ -11,16 +11,13 @@ import type { GroupContract, OperationContract, Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
 import type { PartSchemas } from './part-schemas.ts';
-import { type GroupReader, type LoadedController, type ReadContract, readGroup } from './read-group.ts';
+import { type LoadedController, type ReadContract, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
 import { isFile } from './schema/schema.ts';
 import { createSourceFiles, type ImportedFiles } from './source/files.ts';
 
-export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
-  /** @throws ContractError for an unsupported request type, and for an operation that is not found in the source */
-  readContract(operations: readonly RunTimeOperation[]): ContractWithChecks;
-}
+export type ControllerReader = ReturnType<Reader['openController']>;
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
@@ -32,31 +29,27 @@ export interface ContractWithChecks {
   readonly resultFilterOf: (operation: string) => ResultFilter | undefined;
 }
 
-export interface Reader {
-  openController(controller: LoadedController): ControllerReader;
-  readErrorBody(path: string): ErrorBody;
-  /** Frees what controllers share: the parsed files, and what made types were compared with. */
-  release(): void;
-}
+export type Reader = ReturnType<typeof createReader>;
 
 /** @param folder the folder of controllers. @param madeTypes the file with made types; default: the folder's */
-export function createReader(
-  importedFiles: ImportedFiles,
-  folder: string,
-  madeTypes = join(folder, MADE_TYPES_FILE),
-): Reader {
+export function createReader(importedFiles: ImportedFiles, folder: string, madeTypes = join(folder, MADE_TYPES_FILE)) {
   const files = createSourceFiles(importedFiles);
   const made = createMadeTypes(folder, madeTypes, files);
   return {
-    openController(controller) {
-      const group = readGroup(controller, files, importedFiles, made);
+    openController(controller: LoadedController) {
+      const { isHidden, readContract } = readGroup(controller, files, importedFiles, made);
       return {
-        ...group,
-        readContract: (operations) => addChecks(group.readContract(operations), operations, controller.path),
+        isHidden,
+        /**
+         * @throws ContractError for an unsupported request type, and for an operation that is not found in the source
+         */
+        readContract: (operations: readonly RunTimeOperation[]): ContractWithChecks =>
+          addChecks(readContract(operations), operations, controller.path),
       };
     },
-    readErrorBody: (path) => readErrorBody(path, files),
-    release() {
+    readErrorBody: (path: string): ErrorBody => readErrorBody(path, files),
+    /** Frees what controllers share: the parsed files, and what made types were compared with. */
+    release(): void {
       files.release();
       made.release();
     },

@@ -7,14 +7,9 @@ type Access = DocumentedOperation['settings']['access'];
 /** A Security Requirement Object of OpenAPI: `{ application: ['orders:write'] }` is a scheme and its scopes. */
 type Requirement = Readonly<Record<string, readonly string[]>>;
 
-export interface AccessWriter {
-  readonly schemes: Readonly<Record<string, object>>;
-  /** For an operation that anyone may call. One of the requirements is empty, so a caller needs no scheme. */
-  readonly openRequirements: readonly Requirement[];
-  requirementsOf(access: Access): readonly Requirement[] | undefined;
-}
+export type AccessWriter = ReturnType<typeof createAccessWriter>;
 
-export function createAccessWriter(service: DocumentedService | undefined): AccessWriter {
+export function createAccessWriter(service: DocumentedService | undefined) {
   const { authenticate, securitySchemes = {}, keyHeader } = service ?? {};
   const keySchemes = {
     [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
@@ -33,8 +28,9 @@ export function createAccessWriter(service: DocumentedService | undefined): Acce
     Object.keys(keySchemes).map((name): Requirement => ({ [name]: scopes }));
   return {
     schemes: { ...keySchemes, ...securitySchemes },
+    /** For an operation that anyone may call. One of the requirements is empty, so a caller needs no scheme. */
     openRequirements: [{}, ...keyRequirements([]), ...userRequirements],
-    requirementsOf(access = 'anyone') {
+    requirementsOf(access: Access = 'anyone'): readonly Requirement[] | undefined {
       const rules = rulesOf(access);
       const scopes = rules.flatMap((rule) => (typeof rule === 'object' ? [rule.scope] : []));
       const needsKey = scopes.length > 0 || rules.includes('application');

@@ -7,12 +7,7 @@ import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 import { isFile } from '../contract/schema/schema.ts';
 
-export interface Components {
-  /** Returns a copy of a schema, adapted to the document. The schemas that it refers to become components. */
-  publish(group: SchemaGroup, schema: Schema): Schema;
-  /** Returns the components by name. Only this call completes the references in the published schemas. */
-  finish(): Readonly<Record<string, Schema>>;
-}
+export type Components = ReturnType<typeof createComponents>;
 
 export interface SchemaGroup {
   /** The name of the group as the URL spells it, such as `order` for `Order`. */
@@ -30,7 +25,7 @@ interface Component {
 
 const DEFS_PREFIX = '#/$defs/';
 
-export function createComponents(reservedNames: readonly string[]): Components {
+export function createComponents(reservedNames: readonly string[]) {
   /** Key: the group and the name, such as `order Book`. */
   const components = new Map<string, Component>();
 
@@ -57,8 +52,10 @@ export function createComponents(reservedNames: readonly string[]): Components {
   }
 
   return {
-    publish: (group, schema) => publish(group, schema) as Schema,
-    finish() {
+    /** Returns a copy of a schema, adapted to the document. The schemas that it refers to become components. */
+    publish: (group: SchemaGroup, schema: Schema) => publish(group, schema) as Schema,
+    /** Returns the components by name. Only this call completes the references in the published schemas. */
+    finish(): Readonly<Record<string, Schema>> {
       const ambiguousNames = findAmbiguousNames([...components.values()], reservedNames);
       const entries = Array.from(components.values(), ({ groupInUrl, name, references, schema }): [string, Schema] => {
         const publicName = ambiguousNames.has(name) ? `${groupInUrl}.${name}` : name;

@@ -20,15 +20,10 @@ export interface DocsParts {
 
 type Handler = (data: unknown, params: Pick<ControllerParams, 'application'>) => Promise<Reply | Response>;
 
-export interface Docs {
-  readonly openapi: Handler;
-  readonly page: Handler;
-}
-
-export function createDocs({ access, groups, info, basePath, service, readPage }: DocsParts): Docs {
+export function createDocs({ access, groups, info, basePath, service, readPage }: DocsParts) {
   let documentedGroups: readonly DocumentedGroup[] = [];
   let documentReply: Reply | undefined;
-  let cachedPage: Page | undefined;
+  let cachedPage: ReturnType<typeof addPolicy> | undefined;
 
   const openapi: Handler = async (_, { application }) => {
     if (access === 'application' && application === undefined)
@@ -68,18 +63,13 @@ function entityTagOf(text: string): string {
   return `"${hash('sha256', text, 'base64url').slice(0, 27)}"`;
 }
 
-interface Page {
-  readonly text: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 /** Writes the name of the key header into the page. Such a name has no quote, but it can have `&`. */
 function withKeyHeader(text: string, keyHeader = ''): string {
   return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }
 
 /** With the Content-Security-Policy, a browser runs only the one script of the page, and calls only this service. */
-function addPolicy(text: string): Page {
+function addPolicy(text: string) {
   const hashOf = (element: string) => {
     const [, content = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(text) ?? [];
     return `'sha256-${crypto().createHash('sha256').update(content).digest('base64')}'`;

@@ -8,28 +8,7 @@ import { isBetween, isOrigin, isPlainFunction, isThenable, isToken } from '../..
 /** Says whether an origin may read the answer to a request. */
 type AllowsOrigin = (origin: string, request: IncomingMessage) => boolean;
 
-export interface CorsPolicy {
-  /** Whether `origins` is written. Without it, `allows` is undefined, too. */
-  readonly namesOrigins: boolean;
-  /** Returns whether an origin may read answers; undefined when any origin may read them. */
-  readonly allows: AllowsOrigin | undefined;
-  /** Whether all origins are allowed: by `*`, or by a function that allows an origin that it cannot know. */
-  readonly isOpen: boolean;
-  /** Whether `allows` can answer differently for another request of the same origin. */
-  readonly dependsOnRequest: boolean;
-  /** Whether browsers may send cookies with requests from the allowed origins. */
-  readonly credentials: boolean;
-  /** The value of `Access-Control-Allow-Methods`. */
-  readonly methods: string;
-  /** The status of the answer to a preflight. */
-  readonly preflightStatus: 200 | 204;
-  /** Seconds for which a browser may cache the answer to a preflight. */
-  readonly maxAge: number;
-  /** The names of the headers that a page may send, such as `A, B`; undefined for all that its preflight asks for. */
-  readonly allowHeaders: string | undefined;
-  /** The names of the headers that a page may read, such as `A, B`; undefined for all headers of the answer. */
-  readonly exposeHeaders: string | undefined;
-}
+export type CorsPolicy = Readonly<ReturnType<typeof createCorsPolicy>>;
 
 const PROPERTIES = ['origins', 'credentials', 'methods', 'preflightStatus', 'maxAge', 'allowHeaders', 'exposeHeaders'];
 export const ALL_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
@@ -37,7 +16,7 @@ export const ALL_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 const DEFAULT_MAX_AGE = 86_400;
 
 /** @throws Error whose message is one line */
-export function createCorsPolicy(options: CorsOptions): CorsPolicy {
+export function createCorsPolicy(options: CorsOptions) {
   const unknownName = Object.keys(options).find((name) => !PROPERTIES.includes(name));
   if (unknownName !== undefined) throw new Error(`${unknownName} is no property; there are ${PROPERTIES.join(', ')}`);
   const { origins = '*', credentials = false, maxAge = DEFAULT_MAX_AGE, allowHeaders, exposeHeaders } = options;
@@ -50,18 +29,28 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
   const isFunction = typeof origins === 'function';
   if (isFunction ? !isPlainFunction(origins) : origins !== '*' && !Array.isArray(origins))
     throw new Error("origins must be '*' or a list of origins, or a function (origin, request) => boolean");
-  const allows =
+  const allows: AllowsOrigin | undefined =
     origins === '*' ? undefined : isFunction ? guardFunction(origins, credentials) : createMatcher(origins);
   return {
+    /** Whether `origins` is written. Without it, `allows` is undefined, too. */
     namesOrigins: options.origins !== undefined,
+    /** Returns whether an origin may read answers; undefined when any origin may read them. */
     allows,
+    /** Whether all origins are allowed: by `*`, or by a function that allows an origin that it cannot know. */
     isOpen: allows === undefined || (isFunction && allows(UNKNOWN_ORIGIN, NO_REQUEST)),
+    /** Whether `allows` can answer differently for another request of the same origin. */
     dependsOnRequest: isFunction,
+    /** Whether browsers may send cookies with requests from the allowed origins. */
     credentials,
+    /** The value of `Access-Control-Allow-Methods`. */
     methods: methods === undefined ? ALL_METHODS : joinMethods(methods),
+    /** The status of the answer to a preflight. */
     preflightStatus,
+    /** Seconds for which a browser may cache the answer to a preflight. */
     maxAge,
+    /** The names of the headers that a page may send, such as `A, B`; undefined for all that its preflight asks for. */
     allowHeaders: joinHeaders('allowHeaders', allowHeaders, credentials),
+    /** The names of the headers that a page may read, such as `A, B`; undefined for all headers of the answer. */
     exposeHeaders: joinHeaders('exposeHeaders', exposeHeaders, credentials),
   };
 }

@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { type ChangedRows, createEarlyRows } from './table/early-rows.ts';
-import { createLiveTable, type TableStatus } from './table/live-table.ts';
+import { createLiveTable } from './table/live-table.ts';
 import type { CredentialRow, Owner } from './table/row.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/table-file.ts';
@@ -41,35 +41,7 @@ export interface SharedTable {
   onRowsChanged(listener: (changed: ChangedRows) => void): void;
 }
 
-export interface Credentials {
-  /**
-   * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be read
-   * first, or when the table is too old. Never throws or rejects.
-   */
-  identify(authorization: string): IdentificationOrAway | Promise<IdentificationOrAway>;
-  /**
-   * Returns the current table. Each change of the file and each revocation makes a new object. While the table is too
-   * old, returns undefined. A caller who was identified with another value must be identified again.
-   */
-  table(): unknown;
-  /**
-   * Creates a session token.
-   *
-   * @throws HttpError `SESSION_UNAVAILABLE` when there is no usable session key and none can be made
-   */
-  issueSession(rowId: string): Session;
-  /** Returns live rows. Reads the file first, because another process may just have written one. */
-  findByOwner(owner: Owner): Promise<CredentialRow[]>;
-  /**
-   * Appends a row to the table, in the store or in the file. Resolves when the row is in memory.
-   *
-   * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`, or
-   *   `INVALID_REQUEST_DATA` for values that no row can have
-   */
-  register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
-  status(): TableStatus;
-  close(): void;
-}
+export type Credentials = Awaited<ReturnType<typeof createCredentials>>;
 
 export interface CredentialsOptions {
   readonly dataDir: string;
@@ -82,7 +54,7 @@ export interface CredentialsOptions {
 }
 
 /** @throws Error with a message of one line, when the file of the table or of the session key exists but is unusable */
-export async function createCredentials(options: CredentialsOptions): Promise<Credentials> {
+export async function createCredentials(options: CredentialsOptions) {
   const { dataDir, sessionKey, log, shared, now = Date.now } = options;
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
@@ -123,23 +95,44 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
   }
 
   return {
-    identify: (authorization) => (shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
-    table: () => (shared?.isTooOld() ? undefined : (early.latestRevocation() ?? table.current())),
-    issueSession(rowId) {
+    /**
+     * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be
+     * read first, or when the table is too old. Never throws or rejects.
+     */
+    identify: (authorization: string): IdentificationOrAway | Promise<IdentificationOrAway> =>
+      shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization),
+    /**
+     * Returns the current table. Each change of the file and each revocation makes a new object. While the table is too
+     * old, returns undefined. A caller who was identified with another value must be identified again.
+     */
+    table: (): unknown => (shared?.isTooOld() ? undefined : (early.latestRevocation() ?? table.current())),
+    /**
+     * Creates a session token.
+     *
+     * @throws HttpError `SESSION_UNAVAILABLE` when there is no usable session key and none can be made
+     */
+    issueSession(rowId: string): Session {
       try {
         return createSessionToken(keys.findOrMakeKey(), rowId, now());
       } catch (error) {
         throw refusal('SESSION_UNAVAILABLE', undefined, { cause: error });
       }
     },
-    async findByOwner(owner) {
+    /** Returns live rows. Reads the file first, because another process may just have written one. */
+    async findByOwner(owner: Owner): Promise<CredentialRow[]> {
       await refresh();
       return table
         .current()
         .rows.ownedBy(owner)
         .filter((row) => whyNotLive(row, now()) === undefined);
     },
-    async register(request) {
+    /**
+     * Appends a row to the table, in the store or in the file. Resolves when the row is in memory.
+     *
+     * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`, or
+     *   `INVALID_REQUEST_DATA` for values that no row can have
+     */
+    async register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }> {
       try {
         const created = createRow(request, now());
         if (shared === undefined)

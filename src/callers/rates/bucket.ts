@@ -39,7 +39,7 @@ export function createCallerMap<V>(): BoundedMap<V> {
   return {
     get: (key) => mapOf(key).get(key),
     set: (key, value) => mapOf(key).set(key, value),
-    *entries() {
+    *entries(): Generator<[string, V]> {
       yield* callers.entries();
       yield* values.entries();
     },

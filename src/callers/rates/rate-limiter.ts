@@ -29,22 +29,7 @@ export interface RateLimiterOptions {
   readonly later?: (callback: () => void, milliseconds: number) => void;
 }
 
-export interface RateLimiter {
-  /**
-   * Takes a token, or refuses the request.
-   *
-   * @param name the name of the caller, unique among the callers of its kind
-   * @param kind `by` for a value that the function `by` of an operation returns
-   * @returns the token, for `giveBack`
-   * @throws HttpError RATE_LIMITED, with the headers that say when to retry
-   */
-  check(kind: LimitKind | 'by', name: string, rate: Rate): Token;
-  giveBack(token: Token): void;
-  /** Stores the balances that the supervisor sends in reply to a report. */
-  applyBalances(balances: readonly Balance[]): void;
-  /** Returns the refusals so far by kind, and the number of callers in memory. */
-  status(): { readonly refused: Readonly<Record<LimitKind, number>>; readonly callers: number };
-}
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 declare const TOKEN: unique symbol;
 /** A token that `check` has taken. */
@@ -68,9 +53,9 @@ const SMALL_SHARE = 8;
 /** Milliseconds from one report to the next, unless the next one is urgent. */
 const REPORT_INTERVAL = 4;
 
-export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter {
+export function createRateLimiter(options: RateLimiterOptions = {}) {
   const { report, workers = 1, now = () => performance.now(), later = callLater } = options;
-  const refused = { credential: 0, address: 0, operation: 0 };
+  const refused: Record<LimitKind, number> = { credential: 0, address: 0, operation: 0 };
   let accounts: BoundedMap<Account> | undefined;
   let unreportedAccounts = new Set<Account>();
   /** The delay of the scheduled report in milliseconds; infinite when none is scheduled. */
@@ -79,7 +64,15 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
   /** When the last report was sent. At first, the value makes the first report due at once. */
   let reportedAt = Number.NEGATIVE_INFINITY;
 
-  function check(kind: LimitKind | 'by', name: string, rate: Rate): Account {
+  /**
+   * Takes a token, or refuses the request.
+   *
+   * @param name the name of the caller, unique among the callers of its kind
+   * @param kind `by` for a value that the function `by` of an operation returns
+   * @returns the token, for `giveBack`
+   * @throws HttpError RATE_LIMITED, with the headers that say when to retry
+   */
+  function check(kind: LimitKind | 'by', name: string, rate: Rate): Token {
     const time = now();
     const account = accountOf(callerKey(kind, name), rate, time);
     account.rate = rate;
@@ -168,7 +161,8 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
   return {
     check,
     giveBack,
-    applyBalances(balances) {
+    /** Stores the balances that the supervisor sends in reply to a report. */
+    applyBalances(balances: readonly Balance[]): void {
       const time = now();
       for (const [callerKey, tokens, count, seconds, burst] of balances) {
         const account = accountOf(callerKey, { count, seconds, burst }, time);
@@ -179,6 +173,7 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
       isReplyDue = false;
       if (unreportedAccounts.size > 0) scheduleReport(time, [...unreportedAccounts].some(isUrgent));
     },
+    /** Returns the refusals so far by kind, and the number of callers in memory. */
     status: () => ({ refused, callers: accounts?.size() ?? 0 }),
   };
 }

@@ -16,14 +16,7 @@ export function isFile({ type, contentMediaType, contentEncoding }: Schema): boo
   return [type].flat().includes('string') && (contentMediaType !== undefined || contentEncoding === 'binary');
 }
 
-export interface SchemaWriter {
-  /** @throws Unsupported when a type has no JSON form. The writer can then still be used for other types */
-  write(shape: Shape): Schema;
-  /** Reserves a name in `defs`: `User2` when `User` is in use. */
-  reserve(name: string): string;
-  define(name: string, schema: Schema): void;
-  readonly defs: Readonly<Record<string, Schema>>;
-}
+export type SchemaWriter = ReturnType<typeof createSchemaWriter>;
 
 /** Maximum number of named types inside each other. The limit ends a type such as `interface G<T> { a?: G<T[]> }`. */
 const MAX_NESTING = 200;
@@ -31,11 +24,12 @@ const MAX_NESTING = 200;
 /** The pattern of the field names of `{ [id: number]: T }`, for the OpenAPI document. The check uses `isNumberName`. */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
 
-export function createSchemaWriter(): SchemaWriter {
+export function createSchemaWriter() {
   const defs: Record<string, Schema> = Object.create(null);
   const namesById = new Map<string, string>();
   let depth = 0;
 
+  /** @throws Unsupported when a type has no JSON form. The writer can then still be used for other types */
   function write(shape: Shape): Schema {
     switch (shape.kind) {
       case 'never':
@@ -156,6 +150,7 @@ export function createSchemaWriter(): SchemaWriter {
     }
   }
 
+  /** Reserves a name in `defs`: `User2` when `User` is in use. */
   function reserve(requestedName: string): string {
     const baseName = requestedName.replace(/[^\w.-]+/g, '_').slice(0, 100);
     let name = baseName;

@@ -25,13 +25,7 @@ export interface ImportedFiles {
   exportsOf(path: string): ModuleExports | undefined;
 }
 
-export interface SourceFiles extends Pick<ImportedFiles, 'textOf' | 'watch'> {
-  /** Parses a file. @throws UnparsableFile, or the error of the read */
-  read(path: string): Module;
-  readonly load: Loader;
-  /** Frees the parsed files. Called when all controllers have been read. */
-  release(): void;
-}
+export type SourceFiles = ReturnType<typeof createSourceFiles>;
 
 export class UnparsableFile extends Error {
   readonly path: string;
@@ -52,7 +46,7 @@ export const isJavaScript = (path: string): boolean => /\.[mc]?js$/.test(path);
 const DECLARATION_FILE = /\.d\.[mc]?ts$/;
 const IN_NODE_MODULES = /[\\/]node_modules[\\/]/;
 
-export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'exportsOf'>): SourceFiles {
+export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'exportsOf'>) {
   /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
   let cachedCharacters = 0;
@@ -64,6 +58,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     return files.textOf(path);
   }
 
+  /** Parses a file. @throws UnparsableFile, or the error of the read */
   function read(path: string): Module {
     const source = textOf(path);
     const cached = cache.get(path);
@@ -135,6 +130,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     );
   }
 
+  /** Frees the parsed files. Called when all controllers have been read. */
   function release(): void {
     cache.clear();
     locations.clear();

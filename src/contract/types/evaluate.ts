@@ -27,11 +27,7 @@ import {
 import { templateShape } from './template.ts';
 import { BUILTIN_SHAPES, gatefoldType, globalType, keysOf, nodeType, propertyOf } from './utility-types.ts';
 
-export interface Evaluator {
-  evaluate(node: TypeNode, scope: Scope): Shape;
-  /** Adds type parameters to those of a scope: each with its argument, its default, its constraint or `any`. */
-  bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape>;
-}
+export type Evaluator = ReturnType<typeof createEvaluator>;
 
 /** Leaves out the parts of a union that no request can have, such as a bigint. A union only of those is an error. */
 function withJsonForm(parts: readonly TypeNode[]): readonly TypeNode[] {
@@ -49,7 +45,7 @@ function withJsonForm(parts: readonly TypeNode[]): readonly TypeNode[] {
 const MAX_NAMED_SHAPES = 2000;
 
 /** @param made finds the types that TypeScript has written out for refused ones (made-types.ts) */
-export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>): Evaluator {
+export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>) {
   const namedShapes = new Map<string, NamedShape>();
   let deferredCount = 0;
   const tools: MemberTools = { evaluate, defer, addWanted };
@@ -251,6 +247,7 @@ export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>): E
     return base as RecordShape;
   }
 
+  /** Adds type parameters to those of a scope: each with its argument, its default, its constraint or `any`. */
   function bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape> {
     const shapes = new Map(scope.typeParams);
     typeParams.forEach(({ name, constraint, fallback }, i) => {

@@ -15,6 +15,13 @@ export type Content =
       readonly isMissing: boolean;
     };
 
+/** Returns the bytes of the one file; undefined when there is no such file. @throws Error with the reason */
+export function bytesOf(content: Content): Buffer | undefined {
+  if (content.files !== undefined) return content.files[0];
+  if (content.isMissing) return undefined;
+  throw new Error(content.reason);
+}
+
 export function isSameContent(one: Content, other: Content): boolean {
   if (one === other) return true;
   const { files, path, reason } = other;

@@ -2,7 +2,7 @@
 // logged, and the last valid list stays live.
 
 import type { Log } from '../../base/log.ts';
-import { type Content, createLiveFile, readContent } from '../../base/polled-file.ts';
+import { bytesOf, type Content, createLiveFile, readContent } from '../../base/polled-file.ts';
 import { issuerSpellings } from './claims.ts';
 import { type Provider, type ProviderRows, parseProviderRows, type RefusedRow } from './provider-rows.ts';
 
@@ -64,7 +64,6 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
 
 /** @returns an empty list for a missing file, because an operator may remove the file to end sign-in */
 function parseContent(content: Content): ProviderRows {
-  if (content.files !== undefined) return parseProviderRows(String(content.files[0]));
-  if (content.isMissing) return { providers: [], refused: [] };
-  throw new Error(content.reason);
+  const bytes = bytesOf(content);
+  return bytes === undefined ? { providers: [], refused: [] } : parseProviderRows(String(bytes));
 }

@@ -4,16 +4,9 @@ import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { attempt } from '../../../base/failure.ts';
 import type { Log } from '../../../base/log.ts';
-import { type Content, createLiveFile, type LiveFileStatus, readContent } from '../../../base/polled-file.ts';
+import { bytesOf, type Content, createLiveFile, readContent } from '../../../base/polled-file.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
-import {
-  type CompileOptions,
-  type CredentialTable,
-  compileTable,
-  EMPTY_TABLE,
-  type OnRow,
-  type QuarantinedRow,
-} from './table.ts';
+import { type CompileOptions, type CredentialTable, compileTable, EMPTY_TABLE, type OnRow } from './table.ts';
 
 /** Some two million rows. Each worker keeps the text in memory. The longest string of Node has 24 bytes less. */
 export const MAX_BYTES = 512 * 1024 * 1024;
@@ -25,11 +18,6 @@ export const FILLING_ADVICE =
 const POLL_MS = 250;
 /** Maximum number of quarantined rows with a log line each. One further line has the number of the other rows. */
 const MAX_NAMED_ROWS = 20;
-
-export interface TableStatus extends LiveFileStatus {
-  readonly rows: number;
-  readonly quarantined: readonly QuarantinedRow[];
-}
 
 /** @throws Error with a message of one line, when the file exists and is not a table */
 export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS) {
@@ -78,7 +66,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS) 
     current: () => table,
     look: file.look,
     lookNow: file.lookNow,
-    status: (): TableStatus => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
+    status: () => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
     close(): void {
       bell?.close();
       file.close();
@@ -108,9 +96,8 @@ export function readTable(path: string, onRow?: OnRow): CredentialTable {
 /** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
 function* compileContent(path: string, content: Content, options: CompileOptions): Sliced<CredentialTable> {
   try {
-    if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, options);
-    if (content.isMissing) return EMPTY_TABLE;
-    throw new Error(content.reason);
+    const bytes = bytesOf(content);
+    return bytes === undefined ? EMPTY_TABLE : yield* compileTable(bytes, options);
   } catch (error) {
     throw new Error(`Cannot read ${path}: ${(error as Error).message}`);
   }

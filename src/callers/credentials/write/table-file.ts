@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../../base/errors.ts';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from '../../../base/folder-lock.ts';
-import { readContentAsync } from '../../../base/polled-file.ts';
+import { bytesOf, readContentAsync } from '../../../base/polled-file.ts';
 import { replaceFile, syncFolder } from '../../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { runInSlices } from '../table/slices.ts';
@@ -50,7 +50,8 @@ export async function updateTable<T>(
     const lock = await acquireLock(`${path}.lock`, lockOptions);
     try {
       await removeDrafts(path);
-      const edit = editTableText(await readTableBytes(path), change, { isCopyAllowed, known });
+      const bytes = bytesOf(await readContentAsync([path], MAX_BYTES)) ?? TEXT_WITHOUT_ROWS;
+      const edit = editTableText(bytes, change, { isCopyAllowed, known });
       const { text, result } = await runInSlices(edit);
       if (text !== undefined) await replaceTable(path, text, lock, maxBytes);
       return result;
@@ -74,13 +75,6 @@ async function resolveTable(path: string): Promise<string> {
   if (target !== undefined) return resolveTable(resolve(dirname(path), target));
   if (!existsSync(dirname(path))) throw new Error('the folder does not exist');
   return join(await realpath(dirname(path)), basename(path));
-}
-
-async function readTableBytes(path: string): Promise<Buffer> {
-  const content = await readContentAsync([path], MAX_BYTES);
-  if (content.files !== undefined) return content.files[0] as Buffer;
-  if (content.isMissing) return TEXT_WITHOUT_ROWS;
-  throw new Error(content.reason);
 }
 
 /**

@@ -118,15 +118,12 @@ export function sentForm(schema: Schema): Pick<ResultContract, 'schema' | 'mayBe
 
 /** Returns the type of the events' data, when a type is an event stream or a union of those; else undefined. */
 function eventDataOf(shape: Shape): Shape | undefined {
-  const target = resolve(shape);
-  const parts = (target.kind === 'union' ? target.parts : [target]).map(resolve);
+  const parts = partsOf(shape);
   const streams = parts.filter((part) => part.kind === 'events');
   return streams.length === parts.length ? unite(streams.map(({ data }) => data)) : undefined;
 }
 
 /** Whether the service may send its success message for the value: for undefined, null and true. */
-function mayBeMessage(shape: Shape): boolean {
-  const target = resolve(shape);
-  if (target.kind === 'union') return target.parts.some(mayBeMessage);
-  return /^(?:undefined|null|boolean)$/.test(target.kind) || (target.kind === 'const' && target.value === true);
-}
+const mayBeMessage = (shape: Shape): boolean =>
+  includesKind(shape, 'undefined', 'null', 'boolean') ||
+  partsOf(shape).some((part) => part.kind === 'const' && part.value === true);

@@ -5,7 +5,7 @@ import { ROOT_ID } from '../base/group-name.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
-import { encodeBody, type RequestParts, requestOf, type WireRequest } from './client/request.ts';
+import { encodeBody, type RequestParts, requestOf } from './client/request.ts';
 import type { Call, CallOptions, Client, ClientOptions } from './client/types.ts';
 
 export { ApiError, type FieldError, isApiError } from './client/error.ts';
@@ -64,7 +64,7 @@ const REFUSED_REDIRECT = 'A call with headers follows no redirect: send a key by
 function startCall(
   options: ClientOptions,
   { signal, headers: callHeaders, timeout = options.timeout }: CallOptions = {},
-  buildRequest: () => WireRequest,
+  buildRequest: () => ReturnType<typeof requestOf>,
 ): Call<unknown> {
   const abortController = new AbortController();
   const cancel = () => abortController.abort(signal?.reason);

@@ -22,12 +22,6 @@ export const START_FLAGS = {
 /** Placeholder facts, for the names of the settings. Only the default values depend on the facts. */
 const ANY_PROCESS: ProcessFacts = { cores: 1 };
 
-export interface ParsedCommandLine {
-  /** The keys are names of flags without their leading dashes. */
-  readonly values: Readonly<Record<string, unknown>>;
-  readonly positionals: readonly string[];
-}
-
 export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';
@@ -61,7 +55,7 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
 
 export function readSettings(
   env: NodeJS.ProcessEnv,
-  flags: ParsedCommandLine['values'],
+  flags: Readonly<Record<string, unknown>>,
   processFacts: ProcessFacts,
 ): SettingReading[] {
   const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
@@ -123,13 +117,14 @@ export function secretFlags(argv: readonly string[]): string[] {
 }
 
 /**
- * Parses a command line: flags of settings, flags of a command, and operands.
+ * Parses a command line: flags of settings, flags of a command, and operands. The keys of `values` are names of flags
+ * without their leading dashes.
  *
  * @param ownFlags the command's own flags, as `util.parseArgs` takes them
  * @throws SettingsError for a flag that is unknown, is given twice, lacks its value, or has a value that it does not
  *   take; and for the flag of a setting when its value is empty
  */
-export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions = {}): ParsedCommandLine {
+export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions = {}) {
   const settingFlags = settingRows(ANY_PROCESS).map(({ name }) => [flagNameOf(name), { type: 'string' }]);
   const options: FlagOptions = { ...Object.fromEntries(settingFlags), ...ownFlags };
   const { values, positionals, tokens } = parseArgs({

@@ -2,8 +2,6 @@
 // each event, and a test compares both lists.
 import type { LoadErrorCode } from './load-refusal.ts';
 
-export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
-
 export interface ErrorFacts {
   error: string;
   error_name?: string;

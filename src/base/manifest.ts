@@ -1,11 +1,7 @@
 // Finds the package.json that applies to a folder: the nearest one in the folder or above it.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-
-export interface Manifest {
-  readonly path: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
+import type { Fields } from './values.ts';
 
 /** Lists the folders that contain a path, the nearest first. */
 export function* foldersAbove(path: string): Generator<string> {
@@ -13,7 +9,7 @@ export function* foldersAbove(path: string): Generator<string> {
     yield folder;
 }
 
-export function nearestManifest(start: string): Manifest | undefined {
+export function nearestManifest(start: string): { readonly path: string; readonly fields: Fields } | undefined {
   for (const folder of foldersAbove(join(start, 'package.json'))) {
     const path = join(folder, 'package.json');
     try {

@@ -39,14 +39,11 @@ export function verbOf(name: string): string {
   return splitRouteName(name)?.verb ?? methodOf(name) ?? (name === 'updated' ? 'PUT' : 'POST');
 }
 
-export interface RouteName {
-  readonly verb: string;
-  /** The path below the group, such as `{id}/items`; undefined for a route of the bare group. */
-  readonly pattern: string | undefined;
-}
-
-/** Parses the name of a route. Returns undefined for a name that does not begin with a method. */
-export function splitRouteName(name: string): RouteName | undefined {
+/**
+ * Parses the name of a route into its verb and its pattern, the path below the group, such as `{id}/items`. A route of
+ * the bare group has no pattern. Returns undefined for a name that does not begin with a method.
+ */
+export function splitRouteName(name: string) {
   const [verb = ''] = name.split(' ', 1);
   if (verb !== ANY_VERB && !VERB_OPERATIONS.has(verb)) return undefined;
   return { verb, pattern: name === verb ? undefined : name.slice(verb.length + 1) };
@@ -63,7 +60,7 @@ export type Segment =
 const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}(.*)$/;
 
 /** Splits a pattern into segments. A segment that begins with no valid name in braces is literal. */
-export function segmentsOf({ pattern }: RouteName): Segment[] {
+export function segmentsOf({ pattern }: { readonly pattern: string | undefined }): Segment[] {
   if (pattern === undefined) return [];
   return pattern.split('/').map((text) => {
     const [, name, star, suffix] = NAMED_SEGMENT.exec(text) ?? [];

@@ -20,7 +20,7 @@ import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
 import { findLevels, hasUnreadName, type Level } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
-import { type FoundMember, findMember } from './types/follow.ts';
+import { findMember } from './types/follow.ts';
 import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
 export interface LoadedController {
@@ -54,7 +54,7 @@ export function readGroup(
   const hasSameClasses =
     levels.length <= classNames.length && levels.every(({ className }, i) => className === classNames[i]);
 
-  function findLoadedMember(name: string, depth: number): FoundMember | undefined {
+  function findLoadedMember(name: string, depth: number) {
     for (const [i, level] of levels.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name));
       // In a subclass, a field can have the name of the ancestor's method. The field is found first, but the loaded

@@ -32,7 +32,6 @@ import { isControllerParams } from './types/utility-types.ts';
 
 export interface RunTimeOperation {
   readonly name: string;
-  readonly method: (...args: never[]) => unknown;
   /** The level that has the method: 0 for the exported class or object, 1 for its parent, 2 for the parent's parent. */
   readonly depth: number;
   /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
@@ -201,22 +200,18 @@ function needsNoCheck(shape: Shape): boolean {
   return kind === 'any' || kind === 'never';
 }
 
-interface ReadData {
+function readData(shape: Shape, tools: OperationTools) {
   /** The schema from which the type is inferred. */
-  readonly body?: PartSchema;
-  readonly schema?: Schema | undefined;
-  readonly mayBeAbsent: boolean;
-  readonly isUnknown?: boolean;
-}
-
-function readData(shape: Shape, tools: OperationTools): ReadData {
   const body = readInferred(shape, tools);
   if (body !== undefined) return { body, mayBeAbsent: false };
   const schema = needsNoCheck(shape) ? undefined : tools.writer.write(shape);
   return { schema, mayBeAbsent: mayBeAbsent(shape), isUnknown: resolve(shape).kind === 'any' };
 }
 
-function uncheckedDataReason(param: Param | undefined, read: ReadData | undefined): string | undefined {
+function uncheckedDataReason(
+  param: Param | undefined,
+  read: ReturnType<typeof readData> | undefined,
+): string | undefined {
   if (param === undefined) return undefined;
   if (param.isRest) return 'it is a rest argument';
   if (read === undefined) return 'it has no annotation';

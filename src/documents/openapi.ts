@@ -11,13 +11,7 @@ import type { DocumentedGroup, DocumentedOperation, DocumentedService, DocumentI
 import { describeOperation, type Endpoint } from './operation-object.ts';
 import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
 
-export interface OpenApiDocument {
-  readonly openapi: '3.1.0';
-  readonly info: DocumentInfo;
-  readonly tags: readonly object[];
-  readonly paths: Readonly<Record<string, object>>;
-  readonly [key: string]: unknown;
-}
+export type OpenApiDocument = ReturnType<typeof createDocument>;
 
 /**
  * With the default base path, each path of the document begins with `/api`: clients that were generated before the
@@ -30,7 +24,7 @@ export function createDocument(
   info: DocumentInfo,
   basePath = '/api',
   service?: DocumentedService | undefined,
-): OpenApiDocument {
+) {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const sortedGroups = sortedBy(
     groups.map((group) => ({ ...group, groupInUrl: urlNameOf(group.name) })),
@@ -39,7 +33,7 @@ export function createDocument(
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
   const access = createAccessWriter(service);
   const refusals = writeRefusals(service, components);
-  const paths: Record<string, Record<string, object>> = {};
+  const paths: Record<string, Record<string, { operationId: string; [key: string]: unknown }>> = {};
   const tags: object[] = [];
   const ids = new Set<string>();
   for (const { groupInUrl, contract, operations, routes, strictRoutes } of sortedGroups) {

@@ -8,15 +8,6 @@ import { isClass, isPlainFunction, isPlainObject } from '../base/values.ts';
 import type { Exported, Guards } from './exported.ts';
 import { isValidSetting } from './operation-settings.ts';
 
-export interface Protections {
-  /**
-   * The property `operations` of the class and of each parent class, nearest first; undefined where a class has none.
-   * For a controller that is an object, the list has only its own property.
-   */
-  readonly declared: readonly (PropertyDescriptor | undefined)[];
-  readonly guards: Guards | undefined;
-}
-
 interface Member {
   /** The kind of the object that holds the member. `prototype` is a prototype of the controller. */
   readonly holderKind: 'static' | 'field' | 'prototype' | 'object' | 'export';
@@ -30,9 +21,13 @@ interface Member {
 }
 
 /** @throws LoadRefusal that names a wrong form and its cure, or the error that a static accessor throws */
-export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
+export function findProtections(exported: Exported, operations: ReadonlySet<string>) {
   const { controller, isInstance } = exported;
   const classes = classesOf(exported);
+  /**
+   * The property `operations` of the class and of each parent class, nearest first; undefined where a class has none.
+   * For a controller that is an object, the list has only its own property.
+   */
   const declared = (isInstance ? classes : [controller]).map((holder) =>
     Object.getOwnPropertyDescriptor(holder, 'operations'),
   );
@@ -127,7 +122,7 @@ function methodCure(guard: GuardName): string {
 function problemOfOther(
   { holderKind, holder, key, name, isAccessor, value }: Member,
   operations: ReadonlySet<string>,
-  declared: Protections['declared'],
+  declared: readonly (PropertyDescriptor | undefined)[],
   settingsCure: (text: string) => string,
 ): string | undefined {
   const isSetting = isProtection(name);

@@ -20,19 +20,12 @@ export interface RequestParts extends CallOptions {
   readonly method?: string | undefined;
 }
 
-export interface WireRequest {
-  readonly url: string;
-  /** In upper case. */
-  readonly method: string;
-  /** The value to send as the body; undefined when the request has no body. */
-  readonly data: unknown;
-}
-
 /**
  * @param groupUrl the URL of the group that has the operation
+ * @returns also the method in upper case, and as `data` the value to send as the body, if the request has a body
  * @throws TypeError when the path or the query cannot express a value
  */
-export function requestOf(groupUrl: string, name: string, parts: RequestParts = {}): WireRequest {
+export function requestOf(groupUrl: string, name: string, parts: RequestParts = {}) {
   const { body, query, path = {}, slugs = [] } = parts;
   const route = splitRouteName(name);
   const methodFromName = methodOf(name);

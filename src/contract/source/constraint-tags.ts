@@ -84,16 +84,11 @@ export function findUnreadConstraint(doc: string | undefined, isScript = false):
   return findTagMistake(tag.name, tag.text) ?? `@${tag.name} can have no effect here: ${cure}`;
 }
 
-export interface Constraints {
-  readonly keywords: Readonly<Record<string, unknown>>;
-  /** The text of the comment, and the tags that only the OpenAPI document shows, such as `@deprecated`. */
-  readonly notes: Notes;
-}
-
 /** @throws Error with a message of one line, for a tag that is refused and for an invalid value */
-export function readConstraints(doc: string | undefined): Constraints {
+export function readConstraints(doc: string | undefined) {
   const { text, tags } = readDoc(doc);
   const keywords: Record<string, unknown> = {};
+  /** The text of the comment, and the tags that only the OpenAPI document shows, such as `@deprecated`. */
   const notes: Record<string, unknown> = text === '' ? {} : { description: text };
   for (const [i, { name: tag, text: value }] of tags.entries()) {
     const row = CONSTRAINTS[tag];
@@ -110,7 +105,7 @@ export function readConstraints(doc: string | undefined): Constraints {
     else if (tag === 'title' || tag === 'description') notes[tag] = value;
     else if (tag === 'example') notes.examples = [...((notes.examples as unknown[]) ?? []), parseLooseValue(value)];
   }
-  return { keywords, notes };
+  return { keywords, notes: notes as Notes };
 }
 
 function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag | undefined): unknown {

@@ -8,11 +8,6 @@ export interface Tag {
   readonly isFirstOnLine: boolean;
 }
 
-export interface DocComment {
-  readonly text: string;
-  readonly tags: readonly Tag[];
-}
-
 /** The characters that TypeScript takes for white space within a line, as the inside of a character class. */
 const WHITE_SPACE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
 /** Optional white space within a line. As in TypeScript, it must begin with an ASCII character. */
@@ -40,7 +35,7 @@ const TAGS_WITH_TYPE =
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
 /** Reads one comment, or several in a row: all their tags, and the text of the last one that has a text. */
-export function readDoc(doc: string | undefined): DocComment {
+export function readDoc(doc: string | undefined) {
   const comments = doc?.slice(0, -'*/'.length).split('*/').map(readComment) ?? [];
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
 }
@@ -51,7 +46,7 @@ export function joinDocs(first: string | undefined, second: string | undefined):
 }
 
 /** @param comment a doc comment without its end */
-function readComment(comment: string): DocComment {
+function readComment(comment: string) {
   const body = comment.slice('/**'.length);
   const tagHeads: { at: number; name: string; nameEnd: number }[] = [];
   let at = body.search(AT_SIGN_AT_COMMENT_START);

@@ -68,15 +68,12 @@ function followValue(
     : { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, hasOuterType, isOverloaded: false };
 }
 
-export interface FoundMember {
-  /** Whether the source marks the member `private` or `protected`. */
-  readonly isHidden: boolean;
-  /** The function of the member; undefined when the member is no function, or when code computes the function. */
-  readonly method: FollowedFunction | undefined;
-}
-
-/** Returns undefined when the source has no member of this name, or when the name is not read. */
-export function findMember({ className, members, scope, hasOuterType }: Level, name: string): FoundMember | undefined {
+/**
+ * @returns whether the source marks the member `private` or `protected`, and the function of the member; no `method`
+ *   when the member is no function, or when code computes the function; undefined when the source has no member of this
+ *   name, or when the name is not read
+ */
+export function findMember({ className, members, scope, hasOuterType }: Level, name: string) {
   const sameName = indexMembers(members, scope).get(name);
   const last = sameName?.at(-1);
   if (sameName === undefined || last === undefined) return undefined;

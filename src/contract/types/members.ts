@@ -1,6 +1,6 @@
 // Evaluates the members of object types, interfaces and classes to a record (the shape of an object), with the
 // constraints in the members' comments. `failAt` throws the errors of the evaluator.
-import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
+import { findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
 import { isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
@@ -111,7 +111,7 @@ export function refuseStrayConstraint(doc: string | undefined, fail: Fail): void
   if (message !== undefined) fail(message, '');
 }
 
-export function readConstraintsOrFail(doc: string | undefined, fail: Fail): Constraints {
+export function readConstraintsOrFail(doc: string | undefined, fail: Fail) {
   try {
     return readConstraints(doc);
   } catch (error) {

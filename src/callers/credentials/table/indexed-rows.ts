@@ -10,40 +10,15 @@ const MAX_COMPILED = 10_000;
 const INSERTS_A_STEP = 10_000;
 
 /** Id → row. The ids of quarantined rows are known, but they lead to no row. */
-export interface IndexedRows {
-  /** The number of rows, without quarantined ones. */
-  readonly size: number;
-  get(id: string): CredentialRow | undefined;
-  /** Compiles all rows, one after the other, in the order of the table. */
-  values(): Iterable<CredentialRow>;
-  /** Compiles all rows of an owner. */
-  ownedBy(owner: Owner): CredentialRow[];
-  readonly columns: Columns;
-}
-
-/** The facts about each row, by its number in the text. */
-interface Columns {
-  /** The hash of the id; 0 for a row that is quarantined. */
-  readonly ids: Uint32Array;
-  /** The hash of the owner; 0 for a row without owner. */
-  readonly owners: Uint32Array;
-  /** The numbers of the rows with a literal instead of a digest. */
-  readonly literals: Set<number>;
-}
-
-export interface RowIndex extends IndexedRows {
-  /** Whether the id is known, also as that of a quarantined row. */
-  has(id: string): boolean;
-  /** Adds the row with this number in the text, which must be valid and whose id must be new. */
-  add(row: CredentialRow, number: number): void;
-  /** Adds rows of an old index that are the same in the new text. Quarantined rows and literals are left out. */
-  keep(old: Columns, oldNumber: number, number: number, count: number): Sliced<void>;
-  /** Makes the id lead to no row. */
-  quarantine(id: string): void;
-}
+export type IndexedRows = Pick<ReturnType<typeof createRowIndex>, 'size' | 'get' | 'values' | 'ownedBy' | 'columns'>;
 
 /** @param compile compiles the row with a number, which was added before */
-export function createRowIndex(count: number, compile: (number: number) => CredentialRow): RowIndex {
+export function createRowIndex(count: number, compile: (number: number) => CredentialRow) {
+  /**
+   * The facts about each row, by its number in the text: the hash of the id, which is 0 for a row that is quarantined;
+   * and the hash of the owner, which is 0 for a row without owner. `literals` has the numbers of the rows with a
+   * literal instead of a digest.
+   */
   const columns = { ids: new Uint32Array(count), owners: new Uint32Array(count), literals: new Set<number>() };
   /** A hash table with open addressing: the numbers of rows plus one, at most two thirds full. */
   const slots = new Uint32Array(2 ** Math.ceil(Math.log2(count * 1.5 + 1)));
@@ -92,23 +67,29 @@ export function createRowIndex(count: number, compile: (number: number) => Crede
 
   return {
     columns,
+    /** The number of rows, without quarantined ones. */
     get size() {
       return size;
     },
     get,
+    /** Compiles all rows, one after the other, in the order of the table. */
     values: () => compileAll(columns.ids),
-    ownedBy: ({ issuer, subject }) =>
+    /** Compiles all rows of an owner. */
+    ownedBy: ({ issuer, subject }: Owner) =>
       [...compileAll(columns.owners, hashOf(`${issuer} ${subject}`))].filter(
         ({ application: { owner } }) => owner?.subject === subject && owner.issuer === issuer,
       ),
-    has: (id) => quarantinedIds.has(id) || find(id) !== undefined,
-    add(row, number) {
+    /** Whether the id is known, also as that of a quarantined row. */
+    has: (id: string) => quarantinedIds.has(id) || find(id) !== undefined,
+    /** Adds the row with this number in the text, which must be valid and whose id must be new. */
+    add(row: CredentialRow, number: number): void {
       const { owner } = row.application;
       if (owner !== undefined) columns.owners[number] = hashOf(`${owner.issuer} ${owner.subject}`);
       if (row.digest === undefined) columns.literals.add(number);
       insert(hashOf(row.id), number);
     },
-    *keep(old, oldNumber, firstNumber, rowCount) {
+    /** Adds rows of an old index that are the same in the new text. Quarantined rows and literals are left out. */
+    *keep(old: typeof columns, oldNumber: number, firstNumber: number, rowCount: number): Sliced<void> {
       columns.owners.set(old.owners.subarray(oldNumber, oldNumber + rowCount), firstNumber);
       for (let index = 0; index < rowCount; index++) {
         const hash = old.ids[oldNumber + index] as number;
@@ -116,7 +97,8 @@ export function createRowIndex(count: number, compile: (number: number) => Crede
         if (index % INSERTS_A_STEP === 0) yield;
       }
     },
-    quarantine(id) {
+    /** Makes the id lead to no row. */
+    quarantine(id: string): void {
       const found = quarantinedIds.has(id) ? undefined : find(id);
       quarantinedIds.add(id);
       if (found === undefined) return;

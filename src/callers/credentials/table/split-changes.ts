@@ -4,21 +4,14 @@ import { isUtf8 } from 'node:buffer';
 import type { Sliced } from './slices.ts';
 import { countBelow, parseFrame, type SplitText, STEP_BYTES, scanHead, splitTable, startOfRow } from './split.ts';
 
-export interface ChangedText {
-  readonly text: SplitText;
-  /** The new text begins with this many rows of the old one. */
-  readonly head: number;
-  /** The new text ends with this many rows of the old one. */
-  readonly tail: number;
-}
-
 const [OPENING, CLOSING] = ['{"production":[', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer];
 
 /**
- * @returns undefined when the new text must be read as a whole, for example because it is not a table
+ * @returns the new text, which begins with `head` rows of the old one, and ends with `tail` rows of the old one;
+ *   undefined when the new text must be read as a whole, for example because it is not a table
  * @throws Error, as `splitTable` does, when already the head of the text shows that it is not a table
  */
-export function* splitChanges(bytes: Buffer, old: SplitText): Sliced<ChangedText | undefined> {
+export function* splitChanges(bytes: Buffer, old: SplitText) {
   const listStart = scanHead(bytes);
   if (listStart === 0 || old.ends.length === 0) return undefined;
   const shorter = Math.min(old.bytes.length - old.listStart, bytes.length - listStart);
@@ -50,7 +43,8 @@ export function* splitChanges(bytes: Buffer, old: SplitText): Sliced<ChangedText
     let index = 0;
     for (const [part, rowEnds] of parts.entries())
       for (const rowEnd of rowEnds) ends[index++] = rowEnd + (offsets[part] as number);
-    return { text: { members: parseFrame(bytes, listStart, listEnd), bytes, listStart, listEnd, ends }, head, tail };
+    const text: SplitText = { members: parseFrame(bytes, listStart, listEnd), bytes, listStart, listEnd, ends };
+    return { text, head, tail };
   } catch {
     // A reader of the whole text finds out what is wrong.
     return undefined;

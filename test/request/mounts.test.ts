@@ -34,6 +34,7 @@ const rows: Record<string, CallerRow> = {
   'Bearer auth': row(new Set(['Auth'])),
   'Bearer order': row(new Set(['Order'])),
   'Bearer sdk': row(undefined, 'Order'),
+  'Bearer reader': { ...row(undefined, 'Order'), methods: new Set(['GET']) },
   'Bearer rest': row(new Set(['/*'])),
 };
 const credentials = {
@@ -480,6 +481,12 @@ describe('fallback of the service file', () => {
     assert.equal(await page('/a'), '/*');
     assert.equal(await page('/api/a/b'), '/*', 'no route of the root group takes it');
     for (const path of ['/api/order', '/api/a', '/api/robots.txt']) assert.equal(await page(path), 'GROUP_NOT_ALLOWED');
+    for (const path of ['/api/a', '/api/order'])
+      assert.equal(
+        (await ask(running, `POST ${path}\nAuthorization: Bearer reader`)).json.message,
+        'This application may not use the method',
+        path,
+      );
     const call = { verb: 'GET', groupInUrl: '/*', group: '/*', operation: 'ANY {path*}' };
     for (const groups of ['*', new Set(['/*'])] as const) checkCall(row(groups), call);
     assert.throws(() => checkCall(row(new Set(['Order'])), call), /may not use the handler group/);

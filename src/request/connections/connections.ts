@@ -30,7 +30,7 @@ export interface ConnectionLimits extends SlowReaderLimits {
 }
 
 /** The looks of a drain, 50 ms apart, at which a connection may be idle: together 1.5 s. */
-const MAX_QUIET_LOOKS = 30;
+const DRAIN_LOOKS = 30;
 
 export function createConnections({
   keepAliveTimeout,
@@ -108,7 +108,7 @@ export function createConnections({
   /**
    * Ends the idle connections of a worker that drains. The worker calls this function every 50 ms. The bytes that a
    * connection receives can be the start of a request. The head of a long answer can be older than the drain, and says
-   * nothing of it. So the client of each connection has MAX_QUIET_LOOKS to send its next request. This function
+   * nothing of it. So the client of each connection has DRAIN_LOOKS to send its next request. This function
    * replaces Node's, which also ends connections with unsent bytes.
    */
   function closeIdleConnections(): void {
@@ -119,7 +119,7 @@ export function createConnections({
       connection.lastBytesRead = socket.bytesRead;
       const isQuiet = isIdle(connection) && socket.writableLength === 0 && !hasReceived;
       connection.quietLooks = isQuiet ? connection.quietLooks + 1 : 0;
-      if (connection.quietLooks >= MAX_QUIET_LOOKS) socket.destroy();
+      if (connection.quietLooks >= DRAIN_LOOKS) socket.destroy();
     }
   }
 

@@ -1,10 +1,11 @@
 // Creates and checks session tokens, `gfs_<claims>.<mac>`: the id of a row and two times, valid for an hour. The check
 // here needs only the session key, so every machine with the key accepts the token. identify.ts also checks the row.
 // The key is made when it is first needed.
-import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { linkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { readContent } from '../../base/polled-file.ts';
 import { unixTime } from '../../base/time.ts';
 import { writeNewFile, writeWholeFile } from '../../base/whole-file.ts';
 
@@ -67,16 +68,10 @@ const MIN_KEY_LENGTH = 32;
  */
 export function readSessionKey(dataDir: string): string | undefined {
   const path = join(dataDir, 'session.key');
-  let text: string;
-  try {
-    // A FIFO (a named pipe) blocks whoever opens it, possibly for ever, so only a regular file is opened.
-    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
-    text = readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
-    throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
-  }
-  if (text.length < MIN_KEY_LENGTH)
+  const content = readContent([path], Number.POSITIVE_INFINITY);
+  if (content.files === undefined && !content.isMissing) throw new Error(`Cannot read ${path}: ${content.reason}`);
+  const text = content.files?.[0]?.toString().replace(/[\r\n]+$/, '');
+  if (text !== undefined && text.length < MIN_KEY_LENGTH)
     throw new Error(
       `Cannot use ${path}: it has ${text.length} characters, a key has ${MIN_KEY_LENGTH} or more; remove it to have one made`,
     );

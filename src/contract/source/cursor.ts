@@ -116,6 +116,19 @@ export class Cursor {
     return this.token().kind === Kind.string ? this.next().value : this.fail('a string');
   }
 
+  /** Returns what `parse` returns. Moves back and returns undefined when the tokens have another form. */
+  attempt<T>(parse: () => T | undefined): T | undefined {
+    const from = this.index;
+    try {
+      const parsed = parse();
+      if (parsed !== undefined) return parsed;
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error;
+    }
+    this.index = from;
+    return undefined;
+  }
+
   /** Reads `.b.c` after the name `a`, and returns `a.b.c`. */
   parseDottedName(first: string): string {
     let name = first;

@@ -2,7 +2,6 @@
 // over function bodies, and over the values of fields and parameters.
 import type { Cursor } from './cursor.ts';
 import { joinDocs } from './doc-comment.ts';
-import { SourceError } from './source-error.ts';
 import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
 import { Kind, type Token } from './tokens.ts';
 
@@ -245,16 +244,10 @@ function endsOperand(c: Cursor, ahead: number): boolean {
 
 /** Moves from `<` to `>` in `new Map<string, number>()`, because its comma ends no value. Stays at a less-than sign. */
 function skipTypeArgs(c: Cursor): void {
-  const from = c.index;
-  try {
+  // The text after a less-than sign is usually no type.
+  const areFound = c.attempt(() => {
     parseTypeArgs(c);
-    if (c.is('(') || c.is('`') || c.is('`${')) {
-      c.index--;
-      return;
-    }
-  } catch (error) {
-    // The text after a less-than sign is usually no type.
-    if (!(error instanceof SourceError)) throw error;
-  }
-  c.index = from;
+    return c.is('(') || c.is('`') || c.is('`${') || undefined;
+  });
+  if (areFound) c.index--;
 }

@@ -2,24 +2,18 @@
 // other expression, `parseValue` returns undefined, and a file whose operations come from such a value is refused.
 import type { Cursor } from './cursor.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
-import { SourceError } from './source-error.ts';
 import type { ValueNode } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
 /** For an unsupported form the result is undefined, and the cursor does not move. @param end see `Cursor.parseValue` */
 export function parseValue(c: Cursor, end: number): ValueNode | undefined {
-  const from = c.index;
   const { doc } = c.token();
-  try {
+  // The value can be malformed, or an expression that only looks like a supported form.
+  return c.attempt(() => {
     const value = skipTypeSuffixes(c, parseSupportedValue(c, end));
-    if (value !== undefined && isValueEnd(c, end))
-      return value.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
-  } catch (error) {
-    // The value is malformed, or it is an expression that only looks like a supported form.
-    if (!(error instanceof SourceError)) throw error;
-  }
-  c.index = from;
-  return undefined;
+    if (value === undefined || !isValueEnd(c, end)) return undefined;
+    return value.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
+  });
 }
 
 /** Steps over `as T` and `satisfies T`. From such a type, TypeScript infers the types of parameters. */
@@ -76,9 +70,9 @@ function parseObject(c: Cursor): ValueNode {
 
 /** Returns undefined before any other value, and leaves the cursor where it was. */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
-  const from = c.index;
-  if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.index++;
-  try {
+  // The start of `(a + b)` looks like parameters.
+  return c.attempt(() => {
+    if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.index++;
     if (c.accept('function')) {
       c.accept('*');
       if (c.isName()) c.index++;
@@ -96,12 +90,8 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
       c.index++;
       return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }
-  } catch (error) {
-    // Not parameters after all, as in `(a + b)`.
-    if (!(error instanceof SourceError)) throw error;
-  }
-  c.index = from;
-  return undefined;
+    return undefined;
+  });
 }
 
 /** Skips the body of an arrow function, and returns `node`. A body without braces ends where a value ends. */

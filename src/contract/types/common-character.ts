@@ -1,4 +1,5 @@
 // Decides whether two atoms of a regular expression (characters, escapes or classes) match a common character.
+import { createBoundedMap } from '../../base/bounded-map.ts';
 
 const ASCII = String.fromCharCode(...Array(128).keys());
 /** Matches an atom that matches only ASCII characters. */
@@ -7,15 +8,14 @@ const ONLY_ASCII = /^(?!\.|\[\^)(?:[ -[\]-~]|\\(?:[dwtnrvf\W]|x[0-7][\da-fA-F]))
 const HAS_WIDE_CHARACTER = /\\p\{|\\u\{|\\ud[89a-f]|[\u{10000}-\u{10ffff}]/iu;
 /** All characters beyond ASCII that are one UTF-16 unit. */
 let others: string | undefined;
-/** The results so far, by both atoms. */
-const results = new Map<string, boolean>();
+/** The latest results, by both atoms. */
+const results = createBoundedMap<boolean>(20_000);
 
 /** Also true for some atoms that match only different characters of two UTF-16 units, such as two emojis. */
 export function meet(atom: string, other: string): boolean {
   const key = `${atom}\n${other}`;
   const known = results.get(key);
   if (known !== undefined) return known;
-  if (results.size > 10_000) results.clear();
   const result = haveCommonCharacter(atom, other);
   results.set(key, result);
   return result;

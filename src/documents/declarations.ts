@@ -8,11 +8,7 @@ import { findAmbiguousNames } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './documented.ts';
 import { docComment, type NameOf, propertyName, typeText } from './type-text.ts';
 
-export interface Declarations {
-  readonly text: string;
-  /** The operations whose result type is unknown, each with the reason: `order created: its source was not read`. */
-  readonly untypedOperations: readonly string[];
-}
+export type Declarations = Readonly<ReturnType<typeof writeDeclarations>>;
 
 interface NamedType {
   readonly group: DocumentedGroup;
@@ -54,11 +50,12 @@ const RESERVED_NAMES = new Set(
   as infer keyof readonly unique`.split(/\s+/),
 );
 
-export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
+export function writeDeclarations(groups: readonly DocumentedGroup[], url: string) {
   const sortedGroups = sortedBy(groups, ({ name }) => name);
   const names = nameTypes(sortedGroups);
   /** Key: a name in the file. Only the types that an operation refers to are written. */
   const usedTypes = new Map<string, NamedType>();
+  /** The operations whose result type is unknown, each with the reason: `order created: its source was not read`. */
   const untypedOperations: string[] = [];
   const interfaces = sortedGroups.map((group) => {
     const nameOf = createNameOf(group, names, usedTypes);

@@ -2,7 +2,7 @@
 // with a given key. id-token.ts chooses the key, and claims.ts checks the payload.
 import { crypto } from '../../base/builtins.ts';
 import { attempt } from '../../base/failure.ts';
-import { ALGORITHMS, type Algorithm } from './algorithms.ts';
+import { ALGORITHMS } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
 import type { VerificationKey } from './provider-keys.ts';
@@ -10,17 +10,10 @@ import type { VerificationKey } from './provider-keys.ts';
 export const MAX_TOKEN_LENGTH = 16_384;
 const MAX_KID_LENGTH = 256;
 
-export interface Jws {
-  readonly algorithm: Algorithm;
-  readonly kid: string | undefined;
-  readonly header: Readonly<Record<string, unknown>>;
-  readonly payload: Buffer;
-  readonly signature: Buffer;
-  readonly signingInput: Buffer;
-}
+export type Jws = Readonly<ReturnType<typeof parseJws>>;
 
 /** @throws InvalidToken when the text is not a compact JWS with a supported algorithm */
-export function parseJws(token: unknown): Jws {
+export function parseJws(token: unknown) {
   if (typeof token !== 'string') throw new InvalidToken('not-a-token');
   // Splitting a megabyte of dots would take much memory.
   if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too-long');
@@ -44,7 +37,7 @@ export function parseJws(token: unknown): Jws {
  * Returns the algorithm that `alg` names, and the checked `kid`. The members `jwk`, `jku`, `x5c` and `x5u` are ignored,
  * because a key that comes with the token proves nothing (RFC 8725 section 3.10).
  */
-function checkHeader(header: Record<string, unknown>): Pick<Jws, 'algorithm' | 'kid'> {
+function checkHeader(header: Record<string, unknown>) {
   const { alg, kid } = header;
   // The names are case-sensitive: rs256 is not supported.
   const algorithm = typeof alg === 'string' ? ALGORITHMS.get(alg) : undefined;

@@ -6,7 +6,7 @@ import type { PartSchema, PartSchemas } from '../part-schemas.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
 import { METHODS_WITHOUT_BODY, needsNoDataType, type Validated, validate } from './library.ts';
-import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
+import { type Check, CheckRun, cutPointer } from './run.ts';
 import { flattenParts } from './unions.ts';
 
 /** The check replaces each part by its converted value. */
@@ -30,13 +30,10 @@ function validateTexts(schema: Schema, { texts }: Compilers, isClosed: boolean):
   };
 }
 
-/** The compilers of a controller: `values` for JSON, and `texts` for the strings of a query, a path or a form. */
-export interface Compilers {
-  readonly values: Compiler;
-  readonly texts: Compiler;
-}
+export type Compilers = Readonly<ReturnType<typeof createCompilers>>;
 
-export function createCompilers(defs: Readonly<Record<string, Schema>>): Compilers {
+/** Creates the compilers of a controller: `values` for JSON, `texts` for the strings of a query, a path or a form. */
+export function createCompilers(defs: Readonly<Record<string, Schema>>) {
   const values = createCompiler(defs, false, true);
   return { values, texts: createCompiler(defs, true, values) };
 }

@@ -24,11 +24,7 @@ export interface Token {
   readonly value: string;
 }
 
-export interface Tokens {
-  readonly tokens: readonly Token[];
-  /** By the index of a token: for an opening bracket (also `${`), the index of its closing bracket; for others, -1. */
-  readonly partner: Int32Array;
-}
+export type Tokens = Readonly<ReturnType<typeof tokenize>>;
 
 /** The characters beyond ASCII that a name can contain: all except white space. */
 const NON_ASCII =
@@ -56,7 +52,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '', '\r\n': '' },
 };
 
-export function tokenize(source: string): Tokens {
+export function tokenize(source: string) {
   const tokens: Token[] = [];
   /** Indexes of the opening brackets that are not closed yet. */
   const openBrackets: number[] = [];
@@ -138,6 +134,7 @@ export function tokenize(source: string): Tokens {
   }
   const unclosed = openBrackets.at(-1);
   if (unclosed !== undefined) throw new SourceError('a bracket has no partner', (tokens[unclosed] as Token).at);
+  /** By the index of a token: for an opening bracket (also `${`), the index of its closing bracket; for others, -1. */
   const partner = new Int32Array(tokens.length + 1).fill(-1);
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
   pushToken(Kind.end, '', source.length, '');

@@ -57,6 +57,7 @@ interface Echo {
   readonly application?: { id: string };
   readonly user?: { id: string };
   readonly error_code?: string;
+  readonly message?: string;
 }
 
 /** Sends a raw request, and returns its answer with its parsed body. */

@@ -147,7 +147,7 @@ const CONSTRAINED_ALIASES = /^(?:Int|Email|Uuid|DateTime|DateOnly|Uri)$/;
  * @param packages gets the packages whose types are named
  */
 export function findLoss(start: ts.Node, project: TypeProject, packages: Set<string>): string | undefined {
-  const { ts, checker } = project;
+  const { ts, checker, program, fileNames } = project;
   const pending = new Set<ts.Node>([start]);
   let loss: string | undefined;
   const visit = (node: ts.Node): void => {
@@ -170,7 +170,7 @@ export function findLoss(start: ts.Node, project: TypeProject, packages: Set<str
     if (symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
     if (symbol === undefined || pathsOf(symbol).some(isLibrary)) return;
     const own = pathsOf(symbol).every(isOwn);
-    for (const path of pathsOf(symbol)) if (!isOwn(path)) packages.add(packageOf(path) as string);
+    for (const path of pathsOf(symbol)) if (!isOwn(path)) visitPackage(packageOf(path) as string);
     for (const declaration of declarationsOf(symbol)) {
       const alias = ts.isTypeAliasDeclaration(declaration) ? declaration.name.text : '';
       if (CONSTRAINED_ALIASES.test(alias) && pathsOf(symbol).every(isOfGatefold)) loss = `the constraint ${alias}`;
@@ -180,6 +180,14 @@ export function findLoss(start: ts.Node, project: TypeProject, packages: Set<str
     }
     if (symbol.flags & ts.SymbolFlags.Value && isSchema(checker.getTypeOfSymbolAtLocation(symbol, node)))
       loss = `the schema ${node.text}`;
+  }
+  /** `declare module 'models' { … }` in an own file adds to the types of the package. */
+  function visitPackage(name: string): void {
+    if (packages.has(name)) return;
+    packages.add(name);
+    const statements = fileNames.filter(isOwn).flatMap((path) => program.getSourceFile(path)?.statements ?? []);
+    for (const statement of statements)
+      if (ts.isModuleDeclaration(statement) && `${statement.name.text}/`.startsWith(`${name}/`)) pending.add(statement);
   }
   /** Whether the name is only the `models` of `models.User`. */
   function isQualifier(node: ts.Node): boolean {

@@ -87,10 +87,14 @@ const LOST: Readonly<Record<string, string | undefined>> = {
   // A package infers this type from its schema.
   Inferred: 'the schema model',
   'typeof taken': 'the schema build()',
+  // An own file adds to the types of the package.
+  'Pick<Session, "name">': 'the tag @minLength',
 };
 
 const DECLARATIONS = `
 import type { Inferred } from 'models';
+import type { Session } from 'sessions/types';
+declare module 'sessions/types' { interface Session { /** @minLength 3 */ name: string } }
 import type { Int } from 'gatefold';
 import type * as library from './library.ts';
 interface Tags extends Array<string> {}
@@ -133,6 +137,8 @@ describe('gatefold contracts', () => {
         'export const load = (): { /** @minLength 3 */ name: string } => ({ name: "Ada" });\nexport const count = () => 1;\n',
       'node_modules/gatefold/package.json': '{"name":"gatefold","version":"1.0.0","types":"i.d.ts"}',
       'node_modules/gatefold/i.d.ts': 'export type Int = number;\n',
+      'node_modules/sessions/package.json': '{"name":"sessions","version":"1.0.0"}',
+      'node_modules/sessions/types.d.ts': 'export interface Session { id: string }\n',
       'node_modules/models/package.json': '{"name":"models","version":"1.0.0","types":"i.d.ts"}',
       'node_modules/models/i.d.ts':
         "declare const model: { '~standard': { output: { a: string } } };\nexport type Inferred = Readonly<(typeof model)['~standard']['output']>;\n",

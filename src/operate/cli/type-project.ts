@@ -135,8 +135,12 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
   return { ...typeScript, nodeAt, sourcesOf };
 }
 
-/** Properties of the schemas of libraries: Standard Schema, TypeBox, zod, superstruct, yup, joi, io-ts. */
-const SCHEMA_MARKS = /^(?:~standard|~kind|__@Kind.*|safeParse|refiner|validateSync|validateAsync|_A)$/;
+/**
+ * Properties of the schemas of libraries: Standard Schema, TypeBox, zod, superstruct, yup, joi, io-ts; runtypes, myzod,
+ * typanion, valita.
+ */
+const SCHEMA_MARKS =
+  /^(?:~standard|~kind|__@Kind.*|safeParse|refiner|validateSync|validateAsync|_A|with(?:Constraint|Predicate)|__trait|_toTerminals)$/;
 const isOfGatefold = (path: string): boolean => nearestManifest(dirname(path))?.fields.name === 'gatefold';
 const CONSTRAINED_ALIASES = /^(?:Int|Email|Uuid|DateTime|DateOnly|Uri)$/;
 

@@ -87,6 +87,7 @@ const LOST: Readonly<Record<string, string | undefined>> = {
   // A package infers this type from its schema.
   Inferred: 'the schema model',
   'typeof taken': 'the schema build()',
+  'ReturnType<typeof guard>': 'the schema guarded',
   // An own file adds to the types of the package.
   'Pick<Session, "name">': 'the tag @minLength',
 };
@@ -116,6 +117,8 @@ declare function IsEmail(): any;
 declare class Decorated { @IsEmail() a: string }
 declare const schema: { '~standard': object };
 const parse = () => schema;
+declare const guarded: { withConstraint(): void };
+const guard = () => guarded;
 declare function build(): { safeParse(): void };
 const built = [build()];
 const { taken } = { taken: [build()] };

@@ -330,6 +330,14 @@ function createProbe(t: { after(done: () => void): void }): (dir: string) => str
   };
 }
 
+test('the probe ends for a folder that nobody can make', {
+  skip: existsSync('/proc/self') ? false : 'no /proc',
+}, () => {
+  const command = probeCommand({ dir: '/proc/shop/api', gatefoldCopy: '1', setup: true });
+  const printed = execFileSync('sh', ['-c', command], { encoding: 'utf8', timeout: 20_000, killSignal: 'SIGKILL' });
+  assert.equal(JSON.parse(printed.slice(MARK.length)).refusal, 'ENOENT');
+});
+
 test('the probe reports paths in DIR that other users can write', (t) => {
   const dir = join(makeProject(t), HOSTILE);
   const probe = createProbe(t);

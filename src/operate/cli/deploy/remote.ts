@@ -26,8 +26,9 @@ export function isMachine(value: unknown): value is Machine {
 }
 
 /**
- * Prints a Machine. The syntax is old, because the Node there may be too old for Gatefold. The number 18 is octal 022:
- * the write permissions of group and others; 512 is the sticky bit, with which only an owner can replace a file.
+ * Prints a Machine. The syntax is old, because the Node there may be too old for Gatefold. Node's own recursive mkdir
+ * never returns for /proc/x/y. The number 18 is octal 022: the write permissions of group and others; 512 is the sticky
+ * bit, with which only an owner can replace a file.
  */
 const PROBE_SCRIPT = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
@@ -49,9 +50,14 @@ function checkAbove(file) {
   try { fs.statSync(file); } catch (error) { return; }
   if (entry.isSymbolicLink()) checkAbove(path.resolve(fs.realpathSync(folder), fs.readlinkSync(file)));
 }
+function make(folder) {
+  if (fs.existsSync(folder)) return;
+  make(path.dirname(folder));
+  try { fs.mkdirSync(folder); } catch (error) { if (!fs.existsSync(folder)) throw error; }
+}
 checkAbove(dir);
 try {
-  if (order.setup && !answer.writableByOthers) fs.mkdirSync(copies, { recursive: true });
+  if (order.setup && !answer.writableByOthers) make(copies);
   if (fs.existsSync(copies)) fs.accessSync(copies, fs.constants.W_OK);
 } catch (error) {
   answer.refusal = error.code;

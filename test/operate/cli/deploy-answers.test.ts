@@ -153,6 +153,8 @@ describe('deploy refuses a machine', () => {
       { ...MACHINE, refusal: 'EACCES' },
       'vm:x: ada may not write to /x (EACCES). Run there: sudo install -d -o ada /x; or deploy as root',
     ],
+    [{ ...MACHINE, refusal: 'ENOSPC' }, 'vm:x: cannot write to /x: no space is left on the disk'],
+    [{ ...MACHINE, refusal: 'ENOTDIR' }, 'vm:x: cannot write to /x: a part of the path is not a folder'],
     [
       { ...MACHINE, writableByOthers: '/x/run' },
       'vm:x: others than ada can change /x/run, and so run programs as ada. Deploy as its owner, to another folder, or run there: chown ada /x/run && chmod go-w /x/run',

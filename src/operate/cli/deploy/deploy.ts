@@ -1,5 +1,6 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
 // until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
+import { describeFailure } from '../../../base/failure.ts';
 import { plain } from '../../../base/ink.ts';
 import { buildName, ownFiles } from '../../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
@@ -167,9 +168,15 @@ async function probe(
     );
   if (Number.parseInt(machine.node, 10) < 20)
     throw new CommandError(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
-  if (machine.refusal !== undefined)
+  const { refusal: code } = machine;
+  if (code === 'EACCES' || code === 'EPERM')
     throw new CommandError(
-      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
+      `${name}: ${machine.user} may not write to ${machine.dir} (${code}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
+    );
+  // No other user could write on a full disk, or below a file.
+  if (code !== undefined)
+    throw new CommandError(
+      `${name}: cannot write to ${machine.dir}: ${describeFailure(Object.assign(new Error(code), { code }))}`,
     );
   const { writableByOthers } = machine;
   if (writableByOthers !== undefined)

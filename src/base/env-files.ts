@@ -6,6 +6,7 @@ import * as util from 'node:util';
 import { parseCommandLine, START_FLAGS } from './config.ts';
 import { describeFailure, errorCode } from './failure.ts';
 import { isKeyText } from './setting-values.ts';
+import { settingRows } from './settings.ts';
 
 /** The word for the files that `gatefold dev` reads. The first file wins, and each may be missing. */
 export const DEV = 'dev';
@@ -47,13 +48,29 @@ export function withEnvFiles(env: Environment, envFile: string, cwd?: string, pa
       throw new Error(`${path}: Node ${process.versions.node} cannot read it: use 20.12 or newer, or ENV_FILE=off`);
     // PowerShell writes UTF-16 by default, in which no line sets a variable.
     if (text.includes('\0')) throw new Error(`ENV_FILE: cannot read ${path}: it is not UTF-8. Save it as UTF-8`);
-    for (const [name, value] of Object.entries(parse(text.replace(/^\uFEFF/, '')))) {
+    const values = parse(text.replace(/^\uFEFF/, ''));
+    const lost = settingsIn(text).find((name) => !Object.hasOwn(values, name));
+    if (lost !== undefined)
+      throw new Error(
+        `${path}: the line of ${lost} sets nothing. Write ${lost}=value, without spaces around this line and the one above it`,
+      );
+    for (const [name, value] of Object.entries(values)) {
       const reason = REFUSED.get(name.toUpperCase());
       if (reason !== undefined) throw new Error(`${path}: ${name} is refused here: ${reason}`);
       variables[name] ??= value;
     }
   }
   return variables;
+}
+
+/**
+ * Returns the settings that have a line. Node loses some: Node 20 the one after an indented comment, and later versions
+ * the one after `NAME= `. All of them ignore `NAME: value`. A service without its RATE_LIMIT must not start.
+ */
+function settingsIn(text: string): string[] {
+  const names = settingRows({ cores: 1 }).map(({ name }) => name);
+  const line = new RegExp(`^[\\uFEFF \\t]*(?:export[ \\t]+)?(${names.join('|')})[ \\t]*[=:]`, 'gm');
+  return Array.from(text.matchAll(line), ([, name = '']) => name);
 }
 
 function readText(path: string, mayBeMissing: boolean): string | undefined {

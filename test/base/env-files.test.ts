@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { envFileOf, withEnvFiles } from '../../src/base/env-files.ts';
+import { attempt } from '../../src/base/failure.ts';
 
 function folder(context: TestContext, files: Record<string, string>): string {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-env-'));
@@ -39,6 +40,28 @@ test('a byte order mark is no part of the first name, and UTF-16 is refused', (c
     () => withEnvFiles({}, 'wide.env', dir),
     new Error(`ENV_FILE: cannot read ${path}: it is not UTF-8. Save it as UTF-8`),
   );
+});
+
+for (const line of ['RATE_LIMIT: 100/s', '\uFEFFRATE_LIMIT: 100/s', '\texport  RATE_LIMIT = 100/s'])
+  test(`a setting is refused that Node does not read: ${JSON.stringify(line)}`, (context) => {
+    const dir = folder(context, { '.env': `A=1\n# STORE=file\n${line}\n` });
+    // The version of Node and the line above decide whether Node loses a line.
+    assert.throws(
+      () => withEnvFiles({}, 'dev', dir, () => ({ A: '1' })),
+      new Error(
+        `${join(dir, '.env')}: the line of RATE_LIMIT sets nothing. Write RATE_LIMIT=value, without spaces around this line and the one above it`,
+      ),
+    );
+  });
+
+test('no Node loses a setting in silence', (context) => {
+  const texts = ['A= \nRATE_LIMIT=1/s', ' # indented\nRATE_LIMIT=1/s', 'garbage\nRATE_LIMIT=1/s', 'RATE_LIMIT: 1/s'];
+  const dir = folder(context, {});
+  for (const text of texts) {
+    writeFileSync(join(dir, '.env'), text);
+    const read = attempt(() => withEnvFiles({}, 'dev', dir).RATE_LIMIT, 'refused');
+    assert.ok(read === '1/s' || read === 'refused', text);
+  }
 });
 
 const DEV_ALONE = 'gatefold dev sets it, and every other start takes it from the environment';

@@ -4,7 +4,6 @@ import { readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
-import { SERVICE } from '../../base/group-name.ts';
 import { listControllers } from '../load/naming.ts';
 import type { createStrayListing } from '../load/stray-service.ts';
 
@@ -43,8 +42,7 @@ export function takeSnapshot({ dir, paths, links = [], wholeTree, listStrays }: 
     const realDir = realpathSync.native(dir);
     snapshot.set('folder', realDir);
     const controllers = listControllers(realDir);
-    for (const [path, value] of listStrays?.(realDir, controllers.get(SERVICE)) ?? [])
-      snapshot.set(`stray:${path}`, value);
+    for (const [path, value] of listStrays?.(realDir, controllers) ?? []) snapshot.set(`stray:${path}`, value);
     for (const [group, file] of controllers) {
       const path = join(realDir, file);
       snapshot.set(`group:${group}`, file);

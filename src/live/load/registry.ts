@@ -220,7 +220,8 @@ export function createGroups(options: GroupsOptions) {
 
   /** Only files that the service file imports may use `defineService`, too. */
   function findStray(): Promise<Stray | undefined> {
-    return searchStray(listing().get(SERVICE), importedByService);
+    const served = Array.from(listing()).filter(([group]) => group === SERVICE || isServed(group));
+    return searchStray(new Map(served), importedByService);
   }
 
   /** Returns every group of the folder that loads, sorted by name. New files are imported first. */

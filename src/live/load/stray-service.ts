@@ -1,14 +1,18 @@
 // Finds rules that nothing applies: a file of the controllers folder that uses `defineService`, but has another name
-// than a service file, or a second file with the name of a service file. `services.ts` or `ServiceController.ts` would
-// protect nothing, and its author would not notice. Such a file counts as a broken service file. A file that the
-// service file imports is a part of it.
+// than a service file, or a second file with the name of a service file. `services.ts`, `ServiceController.ts` or
+// `v2/service.ts` would protect nothing, and its author would not notice. Such a file counts as a broken service file.
+// A file that the service file imports is a part of it.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint, realPathOf } from '../../base/fingerprint.ts';
+import { SERVICE } from '../../base/group-name.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import type { Token } from '../../contract/source/tokens.ts';
 import { isServiceFileName, parseFileName } from './naming.ts';
+
+/** The files of the controllers, by group. */
+type Controllers = ReadonlyMap<string, string>;
 
 export interface Stray {
   readonly file: string;
@@ -17,6 +21,8 @@ export interface Stray {
 
 const OTHER_NAME =
   'it uses defineService, but only service.ts, .mts, .mjs or .js sets rules: rename it, or import it in the service file';
+const IN_FOLDER =
+  'it uses defineService, but only the service file above this folder sets rules: move them there, or import it there';
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
 const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
 /** Matches files that nobody loads: tests, and declarations of types. */
@@ -26,14 +32,19 @@ const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 export function createStraySearch(dir: string) {
   const usesDefineService = rememberByFile(isDefinition);
 
-  /** @param imported the real paths that the service file has imported */
-  return async (serviceFile: string | undefined, imported: ReadonlySet<string>): Promise<Stray | undefined> => {
-    for (const name of listCodeFiles(dir)) {
+  /**
+   * @param controllers the files that serve, by group
+   * @param imported the real paths that the service file has imported
+   */
+  return async (controllers: Controllers, imported: ReadonlySet<string>): Promise<Stray | undefined> => {
+    const serviceFile = controllers.get(SERVICE);
+    for (const name of listCodeFiles(dir, controllers)) {
       const path = join(dir, name);
       const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
       if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
       if (imported.has(realPathOf(path))) continue;
-      return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : OTHER_NAME };
+      const reason = name.includes('/') ? IN_FOLDER : OTHER_NAME;
+      return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : reason };
     }
     return undefined;
   };
@@ -47,11 +58,12 @@ function secondFileReason(second: string, serviceFile: string): string {
  * Creates a function that lists the files of a folder that may be strays, with their fingerprints, by path. Controllers
  * and the service file are not listed: the folder's watch and its workers look at them anyway.
  */
-export function createStrayListing(): (dir: string, serviceFile: string | undefined) => Map<string, string> {
+export function createStrayListing(): (dir: string, controllers: Controllers) => Map<string, string> {
   const mayBeStray = rememberByFile(mentionsDefinition);
-  return (dir, serviceFile) => {
+  return (dir, controllers) => {
+    const serviceFile = controllers.get(SERVICE);
     const strays = new Map<string, string>();
-    for (const name of listCodeFiles(dir)) {
+    for (const name of listCodeFiles(dir, controllers)) {
       const isSecond = isServiceFileName(name);
       if (name === serviceFile || (!isSecond && parseFileName(name) !== undefined)) continue;
       const path = join(dir, name);
@@ -112,8 +124,15 @@ function importedNames(tokens: readonly Token[], index: number): readonly string
   return words.filter((_, position) => words[position - 1] !== 'type');
 }
 
-/** Returns the names of the files of code, apart from those that nobody loads. */
-function listCodeFiles(dir: string): string[] {
-  const names = attempt(() => readdirSync(dir), []);
-  return names.filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name)).sort();
+/**
+ * Returns the names of the files of code, apart from those that nobody loads, in the controllers folder and in its
+ * folders with controllers.
+ */
+function listCodeFiles(dir: string, controllers: Controllers): string[] {
+  const folders = new Set(['', ...Array.from(controllers.values(), (file) => file.slice(0, file.indexOf('/') + 1))]);
+  return Array.from(folders).flatMap((folder) => {
+    const names = attempt(() => readdirSync(join(dir, folder)), []);
+    const files = names.filter((name) => CODE_FILE.test(name) && !ON_PURPOSE.test(name)).sort();
+    return files.map((name) => folder + name);
+  });
 }

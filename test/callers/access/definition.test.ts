@@ -396,6 +396,20 @@ describe('an entry of the controllers folder', () => {
       assert.deepEqual(await stateOf(dir), ['none']);
     });
 
+  for (const [own, first, state] of [
+    ['defineService({ folders: true })', 'AController.mjs', 'broken'],
+    ['defineService({ folders: true })', 'a.mjs', 'loaded'],
+    ['defineService({})', 'AController.mjs', 'loaded'],
+  ] as const)
+    it(`is ${state} with ${own} beside v2/service.ts and v2/${first}`, async (t) => {
+      const dir = createFolder(t as TestContext, {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';\nexport default ${own};`,
+        'v2/service.ts': RULES,
+        [`v2/${first}`]: controller('a'),
+      });
+      assert.deepEqual(await stateOf(dir), [state]);
+    });
+
   it('can import another file that uses defineService', async (t) => {
     const dir = createFolder(t as TestContext, {
       'service.mjs': "export { default } from './rules.mjs';",

@@ -174,7 +174,7 @@ describe('createFolderWatch', () => {
     });
   }
 
-  it('reports a file of the first level that may set rules, but no other new file', async (test) => {
+  it('reports a file beside controllers that may set rules, but no other new file', async (test) => {
     const files = { 'AController.js': '1', 'service.ts': '1', 'old.ts': "'gatefold' defineService" };
     const { dir, watch, changed, polled } = watched(test, files);
     const load = () => {
@@ -196,7 +196,8 @@ describe('createFolderWatch', () => {
     symlinkSync('AController.js', join(dir, 'CController.js'));
     for (let polls = 0; polls < 8; polls++) await polled();
     assert.equal(await Promise.race([other, 'no change']), 'no change');
-    for (const name of ['services.ts', 'service.js', 'helper.ts']) {
+    write(dir, 'v2/DController.js', '1');
+    for (const name of ['services.ts', 'service.js', 'helper.ts', 'v2/service.ts']) {
       load();
       const change = changed();
       write(dir, name, "'gatefold' defineService");

@@ -2,7 +2,7 @@
 // rights of a key. The third finds the group and the operation that serve the request. The row of a key can name a
 // handler, which then serves whatever the URL is.
 import { refusal } from '../base/errors.ts';
-import { FALLBACK, isRoot } from '../base/group-name.ts';
+import { FALLBACK, groupNameOf, isRoot } from '../base/group-name.ts';
 import { checkOperationVerb } from '../callers/access/credential-rights.ts';
 import { checkRights as checkRightsOf } from '../callers/access/key-check.ts';
 import type { Group } from '../groups/operations.ts';
@@ -23,14 +23,14 @@ import { checkMountRequest } from './web-request.ts';
 export function createLocateGroup(groups: Pick<Groups, 'locate'>, basePath: string): Step {
   const depth = basePath.split('/').length - 1;
   return function locateGroup(exchange): undefined {
-    if (exchange.caller.row?.handler !== undefined) {
-      // Outside of the base path, no path leads to the handler of a key.
-      if (exchange.groupInUrl === FALLBACK) throw refusal('GROUP_NOT_ALLOWED');
-      return;
-    }
+    const handler = exchange.caller.row?.handler;
+    // Outside of the base path, no path leads to the handler of a key.
+    if (handler !== undefined && exchange.groupInUrl === FALLBACK) throw refusal('GROUP_NOT_ALLOWED');
     const { segments } = (exchange.resolvedPath as ResolvedPath).path;
     const location = groups.locate(exchange, segments, depth);
     if (location === undefined) return;
+    // A handler serves every URL, and only its own URL has its name.
+    if (handler !== undefined && groupNameOf(handler) !== groupNameOf(location.groupInUrl)) return;
     exchange.groupInUrl = location.groupInUrl;
     exchange.slugs = location.slugs;
   };

@@ -190,6 +190,7 @@ describe('groups in folders', () => {
     ['top', 'v2/order', 403],
     ['top', 'v2', 404],
     ['sdk', 'v2/hello', 'hello'],
+    ['sdk', 'v2/sdk/hello', 'hello'],
     ['sdk', 'v2/order', 'index'],
   ];
   for (const [key, path, outcome] of keys)

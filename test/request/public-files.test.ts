@@ -245,6 +245,9 @@ describe('a path under an empty BASE_PATH', () => {
     assert.deepEqual(await (await get('/order', { accept: 'text/html' })).json(), { order: 1 });
     writeFileSync(join(service.dir, 'BrokenController.mjs'), 'throw new Error()');
     assert.equal((await get('/broken')).status, 500, 'a new group that does not load keeps its path');
+    writeFileSync(join(service.dir, 'Controller.mjs'), `export default { 'GET {user}'() { return { by: 'user' } } }`);
+    assert.equal(await (await get('/index.html')).text(), 'content of index.html', 'a new root group takes no file');
+    assert.deepEqual(await (await get('/ann')).json(), { by: 'user' });
   });
 });
 

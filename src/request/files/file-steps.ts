@@ -68,11 +68,8 @@ export function createFileSteps(
         // A group that does not load is the answer of a later step.
         return undefined;
       }
-      if (group instanceof Promise) {
-        // A later step asks again. Without a listener, a group that does not load would be an uncaught exception.
-        group.catch(() => {});
-        return undefined;
-      }
+      // Once the group has loaded, this step runs again.
+      if (group instanceof Promise) return group.then(() => void exchange.stepsBegun--);
       if (group !== undefined && !isRoot(group.name) && group.name !== FALLBACK) return undefined;
       if (group !== undefined && hasLiteralRoute(group, verb, location.slugs)) return undefined;
       const outcome = serveFile(exchange);

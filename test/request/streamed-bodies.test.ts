@@ -27,6 +27,7 @@ before(async () => {
           'POST texts': { accepts: ['text/*'] },
           'POST hold': { body: 'stream', bodyLimit: 50_000_000 },
           'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
+          'POST flow': { body: 'stream', bodyLimit: 50_000_000 },
           'POST echo': { body: 'stream' },
           'POST after': { body: 'stream', bodyLimit: 50_000_000 },
         };
@@ -41,6 +42,7 @@ before(async () => {
         'POST texts'(data) { return { isBlob: data instanceof Blob } }
         async 'POST hold'(data) { await data.getReader().read(); await new Promise((done) => process.once('test:let-go', done)); return {} }
         'POST ignore'() { return { ignored: true } }
+        'POST flow'() { return new Response('early') }
         'POST echo'(data) { return data }
         'POST after'(data) { digest(data).then((read) => process.emit('test:read', read), (error) => process.emit('test:read', error.message)); return {} }
       }`,
@@ -362,6 +364,26 @@ describe('a streamed body', () => {
     await once(socket, 'close');
     assert.match(text, /^HTTP\/1\.1 200 /);
     assert.match(text, /\r\nConnection: close\r\n/);
+  });
+
+  test('that is not read has an answer that streams, and its connection ends after the request', async () => {
+    const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
+    let text = '';
+    const ends: unknown[] = [];
+    socket.on('data', (piece) => {
+      text += piece;
+    });
+    for (const name of ['end', 'error']) socket.on(name, (error: unknown) => void ends.push(error ?? name));
+    const send = (piece: string) => new Promise((done) => socket.write(piece, done));
+    void send('POST /api/upload/flow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
+    while (!text.includes('early')) await once(socket, 'data');
+    for (let pieces = 0; pieces < 10; pieces++) {
+      assert.deepEqual(ends, [], 'a client that sends all before it reads would lose the answer');
+      await send('x'.repeat(100_000));
+    }
+    await once(socket, 'close');
+    assert.match(text, /\r\nConnection: close\r\n.*\r\nearly\r\n0\r\n\r\n$/s);
+    assert.deepEqual(ends, ['end']);
   });
 
   test('gets 100 Continue only when the operation reads it', async () => {

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from '../exchange.ts';
+import type { Request } from '../head.ts';
 
 /** Maximum milliseconds for which the rest of a request is read, so that its client can read the answer meanwhile. */
 const LINGER = 2000;
@@ -40,10 +41,28 @@ export function isStillSending({ request, hasBody }: Exchange): boolean {
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);
-  const { end: endResponse } = response;
+  const { end } = response;
+  whenReceived(request, () => Reflect.apply(end, response, []));
+}
+
+/** Does the same for an answer that streams: its end closes the socket only after the rest of the request. */
+export function closeAfterRequest({ request, response }: Exchange): void {
+  const socket = response.socket as Socket;
+  const release = () => Reflect.deleteProperty(socket, 'destroySoon');
+  socket.destroySoon = () => {
+    release();
+    whenReceived(request, () => socket.destroySoon());
+  };
+  // The connection can stay open.
+  response.once('close', release);
+}
+
+/** Reads and drops the rest of the request, for LINGER at most, and calls back. */
+function whenReceived(request: Request, callback: () => void): void {
+  if (request.complete) return callback();
   const end = () => {
     clearTimeout(timer);
-    Reflect.apply(endResponse, response, []);
+    callback();
   };
   const timer = setTimeout(end, LINGER).unref();
   request.once('end', end);

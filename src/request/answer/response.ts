@@ -14,7 +14,7 @@ import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
 import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { type Compress, createCompression } from './compression.ts';
-import { endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
+import { closeAfterRequest, endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson, isWebObject, nameKind } from './json.ts';
 import { createRefusals, isAnswerable, type Refusals } from './refusals.ts';
 import { createReplies, type Replies } from './replies.ts';
@@ -214,6 +214,7 @@ export class Responder {
   #beginStreaming(exchange: Exchange): void {
     clearTimeout(exchange.timeLimitTimer);
     exchange.answer.isStreaming = true;
+    if (isStillSending(exchange)) closeAfterRequest(exchange);
     this.#options.onStreaming(exchange);
   }
 

@@ -84,9 +84,23 @@ export function describeError(thrown: unknown): ErrorFacts {
   if (typeof code === 'string') facts.error_cause_code = code.slice(0, 100);
   const stack = readField(thrown, 'stack');
   if (typeof stack === 'string') facts.stack = shortStack(stack, MAX_STACK_MESSAGE_LENGTH);
-  const cause = readField(thrown, 'cause');
-  if (cause !== undefined) facts.cause = messageOf(cause);
+  const causes = causesOf(thrown);
+  if (causes.length > 0) facts.cause = causes.join(': ').slice(0, MAX_MESSAGE_LENGTH);
   return facts;
+}
+
+/** A cause can be its own cause. */
+const MAX_CAUSES = 5;
+
+/** Returns the messages of the causes: below `fetch failed` is the reason, such as `connect ECONNREFUSED`. */
+function causesOf(error: Error): string[] {
+  const messages: string[] = [];
+  let cause: unknown = readField(error, 'cause');
+  while (cause !== undefined && messages.length < MAX_CAUSES) {
+    messages.push(messageOf(cause));
+    cause = isError(cause) ? readField(cause, 'cause') : undefined;
+  }
+  return messages;
 }
 
 const MAX_STACK_LENGTH = 4000;

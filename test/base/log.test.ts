@@ -126,6 +126,14 @@ describe('describeError', () => {
     const { cause, error_cause_code, error_name, stack } = describeError(error);
     assert.deepEqual([cause, error_cause_code, error_name], ['inner', 'E_CODE', 'Error']);
     assert.match(String(stack), /log\.test\.ts/);
+    const refused = new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED', { cause: 7 }) });
+    assert.equal(
+      describeError(new Error('no stock', { cause: refused })).cause,
+      'fetch failed: connect ECONNREFUSED: 7',
+    );
+    const circle = Object.assign(new Error('circle'), { cause: error });
+    error.cause = circle;
+    assert.equal(describeError(circle).cause, 'outer: circle: outer: circle: outer');
   });
 });
 

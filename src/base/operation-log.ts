@@ -43,7 +43,7 @@ function messageText(message: unknown): string {
   const isObject = typeof message === 'object' && message !== null;
   return attempt(() => {
     if (isError(message)) return stackWithCause(message);
-    return isObject ? JSON.stringify(message) : String(message);
+    return isObject ? JSON.stringify(message, stackInsteadOfError) : String(message);
   }, 'a message that has no text');
 }
 

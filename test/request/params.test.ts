@@ -37,6 +37,8 @@ before(async () => {
           log.info('odd', { deep: { list: [Object.assign(new TypeError('in a list'), { toJSON: () => 'secret' })] } });
           log.info(new TypeError('as message'));
           log.info('odd', 'a text');
+          // The order of pino.
+          log.info({ err: new TypeError('as pino') }, 'a text');
           return {};
         }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
@@ -149,7 +151,15 @@ test('params.log never fails the request, whatever its arguments are', async () 
   const lines = service.lines.filter((line) => line.request_id === 'odd' && line.event === 'operation-info');
   assert.deepEqual(
     lines.map(({ message }) => message),
-    ['odd', '{"form":"1"}', 'a message that has no text', ...Array(6).fill('odd'), lines[9]?.message, 'odd'],
+    [
+      'odd',
+      '{"form":"1"}',
+      'a message that has no text',
+      ...Array(6).fill('odd'),
+      lines[9]?.message,
+      'odd',
+      lines[11]?.message,
+    ],
   );
   assert.equal(lines[3]?.fields_dropped, 'b');
   assert.match(String(lines[4]?.error), /^TypeError: not paid x+…\n\[cause\] no card\n {4}at /);
@@ -160,6 +170,8 @@ test('params.log never fails the request, whatever its arguments are', async () 
   assert.match(JSON.stringify(lines[8]?.deep), /^\{"list":\["TypeError: in a list\\n {4}at /);
   assert.match(String(lines[9]?.message), /^TypeError: as message\n {4}at /);
   assert.equal(lines[10]?.value, 'a text');
+  assert.match(String(lines[11]?.message), /^\{"err":"TypeError: as pino\\n {4}at /);
+  assert.equal(lines[11]?.value, 'a text');
 });
 
 describe('params.waitUntil', () => {

@@ -47,13 +47,13 @@ function messageText(message: unknown): string {
   }, 'a message that has no text');
 }
 
-/** Drops reserved fields. If a field has no JSON form (a cycle, a BigInt), the reason replaces all fields. */
+/** Renames reserved fields. If a field has no JSON form (a cycle, a BigInt), the reason replaces all fields. */
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
     // JSON has no functions. A function with the name `toJSON` would replace the whole line of the service.
-    const entries = Object.entries(namedFields(fields ?? {})).filter(
-      ([name, value]) => !RESERVED_FIELDS.has(name) && typeof value !== 'function',
-    );
+    const entries = Object.entries(namedFields(fields ?? {}))
+      .filter(([, value]) => typeof value !== 'function')
+      .map(([name, value]) => [RESERVED_FIELDS.has(name) ? `field_${name}` : name, value]);
     return JSON.parse(JSON.stringify(Object.fromEntries(entries), stackInsteadOfError));
   } catch (error) {
     return { fields_dropped: describeError(error).error.split('\n')[0] };

@@ -19,7 +19,7 @@ before(async () => {
         created(data, params) { return { hmac: createHmac('sha256', 'key').update(params.bytes).digest('hex'), length: params.bytes.length, data, keys: Object.keys(params) } }
         index(data, { bytes, address }) { return { length: bytes.length, address } }
         log(data, { log }) {
-          log.info('lent', { id: 7, level: 'error', request_id: 'forged' });
+          log.info('lent', { id: 7, level: 'error', request_id: 'forged', message: 'why' });
           log.warn('odd', { a: 1n });
           log.error(12);
           return {};
@@ -133,7 +133,10 @@ test('params.log writes lines with the request id to the log of the service', as
     .map(({ time, pid, ...line }) => line);
   const facts = { request_id: 'logged', group: 'Params', operation: 'log' };
   assert.deepEqual(lines, [
-    { level: 'info', event: 'operation-info', message: 'lent', ...facts, id: 7 },
+    {
+      ...{ level: 'info', event: 'operation-info', message: 'lent', ...facts },
+      ...{ id: 7, field_level: 'error', field_request_id: 'forged', field_message: 'why' },
+    },
     {
       level: 'warn',
       event: 'operation-warning',

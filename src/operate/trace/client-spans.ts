@@ -54,13 +54,18 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
    * @param setHeader sets a header; undefined when the headers can no longer be set
    * @param hasTraceparent whether the controller has set the header `traceparent`, which then stays as it is
    */
-  function begin(request: object, host: string, setHeader: SetHeader | undefined, hasTraceparent: boolean): void {
+  function begin(
+    request: UndiciRequest | ClientRequest,
+    host: string,
+    setHeader: SetHeader | undefined,
+    hasTraceparent: boolean,
+  ): void {
     const parent = storage.getStore();
     if (parent === undefined || begunRequests.has(request)) return;
     begunRequests.add(request);
     // Without a span of its own, the request continues the trace by the ids of its parent.
     const span = parent.isSampled ? parent.child() : parent;
-    const continuesTrace = !hasTraceparent && allowsHost(host);
+    const continuesTrace = !hasTraceparent && allowsHost(proxiedUrl(request.path)?.hostname ?? host);
     if (continuesTrace) {
       setHeader?.('traceparent', span.traceparent);
       if (span.tracestate !== '') setHeader?.('tracestate', span.tracestate);
@@ -79,15 +84,19 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
     spans.delete(request);
     const { method } = request;
     const isKnownMethod = KNOWN_METHODS.has(method);
+    const url = proxiedUrl(request.path);
+    const server = url ?? origin;
+    // The path of CONNECT is a host with a port.
+    const target = url ? url.pathname + url.search : request.path.startsWith('/') ? request.path : '';
     // For the span of a client, the conventions count each status from 400 on as an error.
     const hasFailed = status === undefined || status >= 400;
     span.end(isKnownMethod ? method : 'HTTP', 'client', {
       ...attributes,
       'http.request.method': isKnownMethod ? method : '_OTHER',
       'http.request.method_original': isKnownMethod ? undefined : method,
-      'server.address': origin.hostname,
-      'server.port': Number(origin.port) || (origin.protocol === 'https:' ? 443 : 80),
-      'url.full': origin.origin + visibleTarget(request.path, capturesQuery),
+      'server.address': server.hostname,
+      'server.port': Number(server.port) || (server.protocol === 'https:' ? 443 : 80),
+      'url.full': server.origin + visibleTarget(target, capturesQuery),
       'network.protocol.version': version,
       'http.response.status_code': status,
       ...(hasFailed && span.fail(status === undefined ? error : { code: String(status) })),
@@ -139,6 +148,11 @@ function withoutThrow(listener: (message: never) => void): (message: unknown) =>
 /** @param headers the flat list of an UndiciRequest, in which each name is followed by its value */
 function hasHeader(headers: unknown, name: string): boolean {
   return Array.isArray(headers) && headers.some((text, i) => i % 2 === 0 && String(text).toLowerCase() === name);
+}
+
+/** Returns the URL of a request that goes through a proxy: then the path is the whole URL. */
+function proxiedUrl(path: string): URL | undefined {
+  return /^https?:\/\//i.test(path) ? new URL(path) : undefined;
 }
 
 /**

@@ -53,6 +53,10 @@ export default class AskController {
   async 'GET http/{port}/{path}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, path: '/' + path.path + '?secret=1' }).catch(() => {}); return {}; }
   async 'GET late/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, headers: ['Host', '127.0.0.1:' + path.port] }); return {}; }
   async 'GET host/{host}/{port}'(_, { path }) { await send({ host: path.host, port: path.port }).catch(() => {}); return {}; }
+  async 'GET proxied/{port}'(_, { path: { port } }) {
+    await send({ host: '127.0.0.1', port, path: 'http://ann:secret@books.example:8080/there?secret=1', headers: { host: 'books.example:8080' } });
+    return {};
+  }
   async 'GET refused/{port}'(_, { path }) { await fetch(base + path.port).catch(() => {}); return {}; }
   async 'GET odd/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, method: 'PURGE' }); return {}; }
   'GET after/{port}'(_, { path, waitUntil }) { waitUntil(later(path.port)); return {}; }
@@ -248,6 +252,20 @@ describe('a request that a controller sends', () => {
       const { server, only } = await ask(service, `fetch/${peer.port}/there`, 2);
       assertChild(only, server);
       assert.equal(peer.requests[0]?.traceparent !== undefined, isSent);
+    });
+
+  for (const [hosts, isSent] of [
+    ['books.example', setsHeaders],
+    ['127.0.0.1', false],
+  ] as const)
+    it(`through a proxy is one to its target, with TRACE_PROPAGATE=${hosts}`, async (test) => {
+      const proxy = await startPeer(test);
+      const service = await startTraced(test, { controllers, settings: { TRACE_PROPAGATE: hosts } });
+      const { only } = await ask(service, `proxied/${proxy.port}`, 2);
+      assert.equal(only.attributes['url.full'], 'http://books.example:8080/there');
+      assert.equal(only.attributes['server.address'], 'books.example');
+      assert.equal(only.attributes['server.port'], '8080');
+      assert.equal(proxy.requests[0]?.traceparent !== undefined, isSent);
     });
 
   it('has the query in its span with TRACE_CAPTURE=query', async (test) => {

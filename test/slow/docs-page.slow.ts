@@ -18,10 +18,12 @@ const BOOKSHOP = join(import.meta.dirname, '../documents/bookshop');
 const runInShell = async (line: string) =>
   (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
 const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
-const ODD = `import type { Int } from 'gatefold';
+const ODD = `import type { ControllerParams, Int } from 'gatefold';
 import { Reply } from ${JSON.stringify(moduleUrl('src/api/controller'))};
 type Shape = { kind: 'pair'; one: Shape; two: Shape } | { kind: 'leaf' };
 interface Tree { name: string; left: Tree | null; right: Tree | null; shape: Shape | null; pair?: [number, string] }
+type Named = Place;
+interface Place { name: string; at: [string, Int?, ...boolean[]]; none: [] }
 interface Facts {
   /** @minLength 1 */ some: string;
   /** @minLength 1
@@ -58,6 +60,9 @@ export default class OddController {
   'POST text'(text: string) { return { text }; }
   'POST form'(form: { name: string; tags: string[] }) { return form; }
   'ANY any'(data: { name: string }) { return data; }
+  'POST named'(data: Named) { return data; }
+  'GET either'(query: { kind: 'a'; some: string } | { kind: 'b'; other: Int }) { return query; }
+  'GET boxed/{id}'(_: undefined, { path }: ControllerParams<{ path: { id: string }; query: { box: { a: Int } } }>) { return path; }
   'GET list'(query: { tags?: string[] }) { return query; }
   'HEAD head'() {}
   'GET torn'() { return new Reply(200, new Blob(['{"a":'], { type: 'application/json' })); }
@@ -459,6 +464,8 @@ describe('the docs page', { skip: noChromium }, () => {
       ['POST_text', { text: 'text' }],
       ['POST_form', { name: 'name', tags: ['tags'] }],
       ['ANY_any', { name: 'name' }],
+      ['POST_named', { name: 'name', at: ['at'], none: [] }],
+      ['GET_either', { kind: 'a', some: 'some' }],
     ] as const) {
       await own.goto(`${odd.url}/api/docs#/odd/odd_${id}`);
       const found = own.locator(`details.panel[open]#odd_${id}`);
@@ -466,6 +473,9 @@ describe('the docs page', { skip: noChromium }, () => {
       await send(found, 2);
       assert.deepEqual(JSON.parse(await found.locator('.answer pre').first().innerText()), result, id);
     }
+    // A query cannot have an object. The panel of such an operation is there all the same.
+    await own.goto(`${odd.url}/api/docs#/odd/odd_GET_boxed_by_id`);
+    await send(own.locator('details.panel[open]#odd_GET_boxed_by_id'), 4);
     await own.goto(`${odd.url}/api/docs#/odd/odd_GET_list`);
     const list = own.locator('details.panel[open]#odd_GET_list');
     await list.getByRole('button', { name: 'Add to tags' }).click();

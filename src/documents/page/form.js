@@ -50,7 +50,8 @@ export function createControl(schema, isRequired, label, value) {
   if (isNullable) return createControl(kinds[0], false, label, value ?? undefined);
   if (isFile(own)) return withRead(h('input', { type: 'file', 'aria-label': label }), (input) => input.files[0]);
   if (properties !== undefined) return isRequired ? createObject(schema, value) : createUnion([schema], label, value);
-  if (type === 'array' && items) return createList(items, isRequired ? (own.minItems ?? 0) : undefined, label, value);
+  if (type === 'array' && items && !own.prefixItems)
+    return createList(items, isRequired ? (own.minItems ?? 0) : undefined, label, value);
   return /^(string|integer|number)$/.test(type)
     ? createInput(type, own, label, value)
     : createJsonInput(schema, label, value);

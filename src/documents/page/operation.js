@@ -101,7 +101,9 @@ function createContent(operation) {
 /** Joins the parameters of the path, of the query or of the header into one object schema; undefined when there are none. */
 function parametersOf({ parameters }, where) {
   const ofPart = parameters.filter((parameter) => parameter.in === where);
-  const properties = Object.fromEntries(ofPart.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));
+  // The `required` of a parameter is none of its schema.
+  const entries = ofPart.map(({ name, schema, required: _, ...about }) => [name, { ...schema, ...about }]);
+  const properties = Object.fromEntries(entries);
   const required = ofPart.filter((parameter) => parameter.required).map(({ name }) => name);
   return ofPart.length === 0 ? undefined : { type: 'object', properties, required };
 }

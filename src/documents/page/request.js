@@ -36,10 +36,16 @@ function textOf(body, type) {
   return type.startsWith('text/') && typeof body === 'string' ? body : JSON.stringify(body);
 }
 
-/** Returns the entries of a query or form. A list becomes a repeated key. An empty entry of a list is left out. */
+/**
+ * Returns the entries of a query or form. A list becomes a repeated key. An object is the query itself, as in a union of
+ * queries. A value that is left out and null have no entry.
+ */
 const entriesOf = (values = {}) =>
   Object.entries(values).flatMap(([key, value]) =>
-    [value].flat().flatMap((item) => (item === undefined ? [] : [[key, item]])),
+    [value].flat().flatMap((item) => {
+      if (item === undefined || item === null) return [];
+      return typeof item === 'object' && !(item instanceof File) ? entriesOf(item) : [[key, item]];
+    }),
   );
 
 const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

@@ -3,12 +3,16 @@
 /** The OpenAPI document, filled by main.js. */
 export const openApi = {};
 
-/** Returns the target of a `$ref`, such as `#/components/schemas/Book`. A part without `$ref` is its own target. */
+/**
+ * Returns the target of a `$ref`, such as `#/components/schemas/Book`, also through the name of another name. A part
+ * without `$ref` is its own target.
+ */
 export function follow(part = {}) {
   const [, ...path] = part.$ref?.split('/') ?? [];
   if (path.length === 0) return part;
+  const target = follow(path.reduce((value, key) => value?.[key], openApi));
   // Keys beside the `$ref`, such as `description`, replace those of its target.
-  return { ...path.reduce((target, key) => target?.[key], openApi), ...part, name: path.at(-1) };
+  return { ...target, ...part, name: path.at(-1) };
 }
 
 /**
@@ -103,6 +107,8 @@ const EXAMPLES = {
   uuid: '123e4567-e89b-42d3-a456-426614174000',
   date: '2030-01-31',
   uri: 'https://example.com',
+  ipv4: '192.0.2.1',
+  time: '12:00:00Z',
 };
 EXAMPLES['date-time'] = `${EXAMPLES.date}T12:00:00Z`;
 
@@ -126,10 +132,12 @@ export function sample(schema, depth = 0, name = 'text') {
   if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
   if (kinds.length > 1 || isNullable)
     return sample(depth > 2 ? kinds.toSorted((a, b) => requiredCount(a) - requiredCount(b))[0] : kinds[0], depth, name);
-  if (type === 'array')
-    return [...Array(own.minItems || +(depth < 4))].map((_, i) =>
+  if (type === 'array') {
+    const most = items === false ? (own.prefixItems?.length ?? 0) : Infinity;
+    return [...Array(Math.min(own.minItems || +(depth < 4), most))].map((_, i) =>
       sample(own.prefixItems?.[i] ?? items, depth + 1, name),
     );
+  }
   if (type === 'string') return (EXAMPLES[own.format] ?? name.slice(0, own.maxLength)).padEnd(own.minLength ?? 0, 'x');
   if (type === 'integer' || type === 'number') return sampleNumber(own);
   const keys = Object.keys(properties).filter((key) => depth < 2 || required.includes(key));

@@ -136,7 +136,7 @@ const SCHEMAS = {
 const RESULTS = `${IMPORTS}
 interface User { id: Int; name: string }
 /** A schema as of zod 4: JSON Schema has no transform, and no date. */
-const zod = (lacking: string[]) => ({ '~standard': { version: 1, vendor: 'zod', validate: (value: unknown) => ({ value }), jsonSchema: { input: input.bind(null, lacking), output: input.bind(null, lacking) } } });
+const zod = (lacking: string[]) => ({ '~standard': { version: 1, vendor: 'zod', validate: (value: unknown) => ({ value }), jsonSchema: { input: input.bind(null, lacking), output: (options: object) => ({ ...input(lacking, options), additionalProperties: false }) } } });
 const schema = zod(['any', 'transform', 'optional']);
 function input(lacking: string[], { libraryOptions }: { libraryOptions?: any }) {
   if (libraryOptions?.unrepresentable !== 'any') throw new Error('Date cannot be represented in JSON Schema\\nmore');

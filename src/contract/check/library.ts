@@ -84,7 +84,12 @@ export function jsonSchemaOf(
   const write = (libraryOptions?: object): Schema => {
     const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);
-    return isObject(jsonSchema) ? (JSON.parse(JSON.stringify(jsonSchema)) as Schema) : {};
+    if (!isObject(jsonSchema)) return {};
+    // zod closes the objects of its output. But an undeclared field of a result is sent, or left out without an error.
+    const isClosing = (name: string, value: unknown) =>
+      side === 'output' && name === 'additionalProperties' && value === false;
+    const copy = JSON.stringify(jsonSchema, (name, value) => (isClosing(name, value) ? undefined : value));
+    return JSON.parse(copy) as Schema;
   };
   let gap: string | undefined;
   try {

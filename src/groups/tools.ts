@@ -3,6 +3,9 @@
 import { idOfGroup, urlNameOf } from '../base/group-name.ts';
 import { isExactList } from '../base/media-kinds.ts';
 import { ANY_VERB, operationIdOf } from '../base/route-name.ts';
+import { resolveReference } from '../contract/check/run.ts';
+import type { GroupContract } from '../contract/contract.ts';
+import { isFile } from '../contract/schema/schema.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
 import type { Group, Operation } from './operations.ts';
@@ -32,7 +35,7 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
     if (toolName === undefined) continue;
     const owner = owners.get(toolName);
     const namesake = owner === undefined || owner === group.name ? toolsSoFar.get(toolName) : `group ${owner}`;
-    const problem = problemOf(toolName, operation, namesake);
+    const problem = problemOf(toolName, operation, namesake, group.contract.defs);
     if (problem !== undefined) refuseOperation(group, operation.name, problem, file);
     toolsSoFar.set(toolName, operation.name);
   }
@@ -45,6 +48,7 @@ function problemOf(
   toolName: string,
   { verb, settings, contract }: Operation,
   namesake: string | undefined,
+  defs: GroupContract['defs'],
 ): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
   if (namesake !== undefined) return `the tool ${toolName} is already that of ${namesake}: ${cure}`;
@@ -54,6 +58,9 @@ function problemOf(
   const hasBody = verb !== 'GET' && verb !== 'DELETE' && contract?.data !== undefined;
   if (hasBody && isExactList(settings.accepts) && !settings.accepts.some((range) => TAKES_JSON.test(range)))
     return 'a tool sends its body as JSON, which accepts does not list: write tool: false';
+  const { properties = {}, required = [] } = resolveReference(hasBody ? contract.data : undefined, defs);
+  if (required.some((field) => isFile(resolveReference(properties[field], defs))))
+    return 'a tool sends its body as JSON, which has no files: write tool: false';
   return contract?.results.every(({ body }) => body === 'events')
     ? 'no tool returns a stream of events: write tool: false'
     : undefined;

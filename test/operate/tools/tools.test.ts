@@ -129,6 +129,12 @@ const REFUSED: readonly [what: string, settings: string, methods: string, expect
     /a tool sends its body as JSON, which accepts does not list: write tool: false/,
   ],
   [
+    'a tool whose body has a file',
+    'created: { tool: true }',
+    'created(data: { cover: File; title?: string }) { return { size: data.cover.size }; }',
+    /a tool sends its body as JSON, which has no files: write tool: false/,
+  ],
+  [
     'a tool of every method',
     "'ANY {id}': { tool: true }",
     "'ANY {id}'() {}",

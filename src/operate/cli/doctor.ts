@@ -33,21 +33,18 @@ export const command: Command = {
 };
 
 /** The checks, in the order of their findings. When a check throws an Error, the message is one more finding. */
-const CHECKS: readonly {
-  readonly topic: string;
-  readonly check: (installation: Installation, report: Report) => void | Promise<void>;
-}[] = [
-  { topic: 'node', check: (_, report) => checkNode(report) },
-  { topic: 'settings', check: checkSettings },
-  { topic: 'folder', check: checkFolder },
-  { topic: 'service', check: checkService },
-  { topic: 'controllers', check: checkControllers },
-  { topic: 'store', check: checkStore },
-  { topic: 'credentials', check: checkCredentials },
-  { topic: 'identity', check: checkIdentity },
-  { topic: 'https', check: checkHttps },
-  { topic: 'traces', check: checkTraces },
-];
+const CHECKS: Readonly<Record<string, (installation: Installation, report: Report) => void | Promise<void>>> = {
+  node: (_, report) => checkNode(report),
+  settings: checkSettings,
+  folder: checkFolder,
+  service: checkService,
+  controllers: checkControllers,
+  store: checkStore,
+  credentials: checkCredentials,
+  identity: checkIdentity,
+  https: checkHttps,
+  traces: checkTraces,
+};
 
 async function run(call: CommandCall): Promise<Answer> {
   const inspection = await inspectFolder(call.settings, call.io).catch((error: Error) => error);
@@ -57,7 +54,7 @@ async function run(call: CommandCall): Promise<Answer> {
 export async function examine(installation: Installation): Promise<Answer> {
   const { io, ink } = installation;
   const findings: Finding[] = [];
-  for (const { topic, check } of CHECKS) {
+  for (const [topic, check] of Object.entries(CHECKS)) {
     const report: Report = (level, message, at) => void findings.push({ level, topic, message, at });
     try {
       await check(installation, report);

@@ -29,17 +29,14 @@ export function createNewGroups({ workers, mayServe, onAdmitted }: NewGroupsOpti
       await Promise.all(Array.from(importers, (worker) => worker === first || worker.importGroup(group)));
     }
     pending.delete(group);
-    if (load?.ok === true && mayServe(first, load)) {
-      onAdmitted(load);
-      // Any other worker can still have what it imported at an earlier question, which was withheld. It asks again.
-      for (const worker of workers()) {
-        if (importers.has(worker)) worker.send({ kind: 'admitted', group });
-        else worker.send({ kind: 'withheld', group, answer: 'failed' });
-      }
-      return;
+    const isAdmitted = load?.ok === true && mayServe(first, load);
+    if (isAdmitted) onAdmitted(load);
+    const answer = load?.ok === true && !isAdmitted ? 'changed' : 'failed';
+    // Any other worker can still have what it imported at an earlier question, which was withheld. It asks again.
+    for (const worker of workers()) {
+      if (isAdmitted && importers.has(worker)) worker.send({ kind: 'admitted', group });
+      else worker.send({ kind: 'withheld', group, answer });
     }
-    const answer = load?.ok === true ? 'changed' : 'failed';
-    for (const worker of workers()) worker.send({ kind: 'withheld', group, answer });
   }
 
   return function requested(first: WorkerHandle, group: string): void {

@@ -1,5 +1,6 @@
 // Opens the socket to PostgreSQL and starts TLS itself, because the package `postgres` checks the certificate of an IP
 // address as if the host were `localhost`, and a write after it has closed a TLS connection ends the process.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -45,17 +46,12 @@ export async function openSocket({ address, host, port, onSocket }: SocketOption
 }
 
 /** Resolves with the value of the next event of this name. @throws Error when the socket fails or closes first */
-function waitFor(socket: Socket, eventName: string): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const onClose = () => reject(new Error('the connection was closed'));
-    socket.once('error', reject);
-    socket.once('close', onClose);
-    socket.once(eventName, (value: Buffer) => {
-      socket.off('error', reject);
-      socket.off('close', onClose);
-      resolve(value);
-    });
+async function waitFor(socket: Socket, eventName: string): Promise<Buffer> {
+  const closed = once(socket, 'close').then(() => {
+    throw new Error('the connection was closed');
   });
+  const [value] = await Promise.race([once(socket, eventName), closed]);
+  return value;
 }
 
 function readRootCertificate({ tls, rootCertificate }: SocketOptions['address']): { ca?: Buffer } {

@@ -43,16 +43,12 @@ const WRITE: Readonly<Record<Note['event'], (log: Log, facts: { file: string; re
   'result-unfiltered': (log, facts) => log.warn('result-unfiltered', facts),
 };
 
-export interface Hints {
-  /** Logs the new hints. @param loads the outcomes of loading all groups that serve from now on */
-  report(loads: Iterable<GroupLoad>): void;
-}
-
 /** @param needsTools whether the setting MCP is on, which has no effect without a tool */
-export function createHints(dir: string, log: Log, needsTools = false): Hints {
+export function createHints(dir: string, log: Log, needsTools = false) {
   let reportedKeys = new Set<string>();
   return {
-    report(groupLoads) {
+    /** Logs the new hints. @param groupLoads the outcomes of loading all groups that serve from now on */
+    report(groupLoads: Iterable<GroupLoad>): void {
       const loads = [...groupLoads];
       const currentKeys = new Set<string>();
       const reportOnce = (file: string, text: string, writeLine: () => void) => {

@@ -4,12 +4,13 @@
 // 2. Else those of the server that runs in this folder, or has run here last. `gatefold dev` leaves its ENV_FILE in
 //    `generation.json`, and `gatefold serve` replaces that record. So a command beside `serve` reads no file.
 // 3. No server has run here: no file. A command that changes keys is refused if `dev` would have other keys.
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { readSettings, settingsOf } from '../../base/config.ts';
 import { DEV, envFilePaths, withEnvFiles } from '../../base/env-files.ts';
-import { fingerprint } from '../../base/fingerprint.ts';
+import { attempt } from '../../base/failure.ts';
+import { fingerprint, statOf } from '../../base/fingerprint.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isAlive } from '../../base/system.ts';
 import type { GenerationRecord } from '../../live/supervisor/generation-file.ts';
@@ -54,12 +55,8 @@ export function commandEnvironment(
 /** @returns undefined when no server has used this data folder */
 function readServer(dataDir: string): (GenerationRecord & { readonly isRunning: boolean }) | undefined {
   const path = join(dataDir, 'generation.json');
-  try {
-    const record: GenerationRecord = JSON.parse(readFileSync(path, 'utf8'));
-    // Since the start of the machine, another process may have the process id in an older record.
-    const isRecent = statSync(path).mtimeMs >= Date.now() - uptime() * 1000;
-    return { ...record, isRunning: isRecent && record.state !== 'stopped' && isAlive(record.pid) };
-  } catch {
-    return undefined;
-  }
+  const record: GenerationRecord | undefined = attempt(() => JSON.parse(readFileSync(path, 'utf8')), undefined);
+  // Since the start of the machine, another process may have the process id in an older record.
+  const isRecent = (statOf(path)?.mtimeMs ?? 0) >= Date.now() - uptime() * 1000;
+  return record && { ...record, isRunning: isRecent && record.state !== 'stopped' && isAlive(record.pid) };
 }

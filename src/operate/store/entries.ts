@@ -1,6 +1,6 @@
 // Names the rows of the table, because the store keeps each row as an entry with a name, and converts between names and
 // the text of the file.
-import { describeFailure } from '../../base/failure.ts';
+import { attempt, describeFailure } from '../../base/failure.ts';
 import { readContent } from '../../base/polled-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { idOfRow, type RawRow } from '../../callers/credentials/table/row.ts';
@@ -80,12 +80,8 @@ const MAX_NESTED = 1000;
  * quarantine under this name, so that one such value stops no change of another row.
  */
 export function usableRow(name: string, value: string): string {
-  try {
-    JSON.parse(value);
-    if (value.length <= MAX_NESTED || (value.match(/[[{]/g)?.length ?? 0) <= MAX_NESTED) return value;
-  } catch {
-    // The value is no JSON.
-  }
+  const isJson = attempt(() => JSON.parse(value) !== undefined, false);
+  if (isJson && (value.length <= MAX_NESTED || (value.match(/[[{]/g)?.length ?? 0) <= MAX_NESTED)) return value;
   const limits = `at most ${MAX_VALUE_BYTES} bytes and ${MAX_NESTED} lists and objects`;
   return JSON.stringify({ id: name.slice(0, 200), unusable: `its value in the store is not JSON of ${limits}` });
 }

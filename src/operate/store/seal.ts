@@ -1,6 +1,7 @@
 // Encrypts values for the store with AES-256-GCM. The key is derived from STORE_KEY and the name of the entry, so a
 // sealed value cannot be opened under another name. There is no default key.
 import { crypto } from '../../base/builtins.ts';
+import { attempt } from '../../base/failure.ts';
 
 export type Seal = ReturnType<typeof createSeal>;
 
@@ -17,15 +18,12 @@ export function createSeal(keys: readonly string[]) {
   const derive = (key: string, name: string) =>
     Buffer.from(hkdfSync('sha256', key, '', `gatefold store ${FORM} ${name}`, 32));
 
-  function tryOpen(key: string, name: string, bytes: Buffer): string | undefined {
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', derive(key, name), bytes.subarray(0, NONCE_LENGTH), OPTIONS);
-      decipher.setAAD(Buffer.from(name));
-      decipher.setAuthTag(bytes.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
-      return decipher.update(bytes.subarray(NONCE_LENGTH + TAG_LENGTH), undefined, 'utf8') + decipher.final('utf8');
-    } catch {
-      return undefined; // The value was sealed with another key or under another name, or it was changed.
-    }
+  /** @throws Error when the value was sealed with another key or under another name, or when it was changed */
+  function openWith(key: string, name: string, bytes: Buffer): string {
+    const decipher = createDecipheriv('aes-256-gcm', derive(key, name), bytes.subarray(0, NONCE_LENGTH), OPTIONS);
+    decipher.setAAD(Buffer.from(name));
+    decipher.setAuthTag(bytes.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
+    return decipher.update(bytes.subarray(NONCE_LENGTH + TAG_LENGTH), undefined, 'utf8') + decipher.final('utf8');
   }
 
   return {
@@ -48,7 +46,7 @@ export function createSeal(keys: readonly string[]) {
       if (form !== FORM || bytes.length < NONCE_LENGTH + TAG_LENGTH)
         throw new Error(`The store's value ${name} is not sealed in a form that this version knows`);
       for (const [index, key] of keys.entries()) {
-        const text = tryOpen(key, name, bytes);
+        const text = attempt(() => openWith(key, name, bytes), undefined);
         if (text !== undefined) return { text, isCurrent: index === 0 };
       }
       throw new Error(`STORE_KEY does not open the store's value ${name}: it was sealed with another key, or changed`);

@@ -4,40 +4,13 @@ import type { GroupLoad } from '../load/group-load.ts';
 import type { TaskState } from '../tasks/runner.ts';
 import type { Agenda } from './agenda.ts';
 import type { Service } from './step-parts.ts';
-import type { WorkerState } from './workers/worker-events.ts';
 
-export interface SupervisorStatus extends Readonly<Tally> {
-  /** The number of the generation that serves, or 0 when none serves yet. */
-  readonly generation: number;
-  readonly servingSince: Date | undefined;
-  readonly workers: readonly WorkerStatus[];
-  /** The groups of the folder that did not load, so that no version of them serves. */
-  readonly notLoadable: readonly GroupLoad[];
-  readonly groups: GroupCounts;
-  /** Undefined while no generation has had tasks. */
-  readonly tasks?: readonly TaskState[] | undefined;
+export type SupervisorStatus = ReturnType<typeof describeService> & {
   /** Events published since the start, and the bytes of those that are kept. */
   readonly channels?: { readonly published: number; readonly keptBytes: number };
-  /** The newest generation, if it was rejected. */
-  readonly rejected: Rejection | undefined;
-}
-
-export interface GroupCounts {
-  /** Without the service file. */
-  readonly loaded: number;
-  /** The groups of `notLoadable` that have served. */
-  readonly lost: readonly GroupLoad[];
-  /** Whether a generation has served in which every group had loaded. */
-  readonly wasComplete: boolean;
-}
-
-export interface WorkerStatus {
-  readonly pid: number | undefined;
-  /** The number of the worker's generation, or 0 before the worker got the order to load. */
-  readonly generation: number;
-  /** A `faulty` worker, in which something was thrown, serves until its replacement does. */
-  readonly state: WorkerState | 'faulty';
-}
+};
+export type GroupCounts = SupervisorStatus['groups'];
+export type WorkerStatus = SupervisorStatus['workers'][number];
 
 /** A generation that was rejected, so the code that serves is older than the folder. */
 export interface Rejection {
@@ -64,22 +37,34 @@ export interface Tally {
 export function describeService(
   { table, pool, tasks }: Pick<Service, 'table' | 'pool' | 'tasks'>,
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
-): SupervisorStatus {
+) {
   const { current, wasComplete } = table;
+  /** Undefined while no generation has had tasks. */
+  const taskStates: { readonly tasks?: readonly TaskState[] | undefined } = tasks.runner
+    ? { tasks: [...tasks.runner.tasks.values()] }
+    : {};
   return {
+    /** The number of the generation that serves, or 0 when none serves yet. */
     generation: current.generation,
     servingSince: current.since,
     workers: pool.all().map(({ pid, generation, state, isFaulty }) => {
-      return { pid, generation, state: isFaulty && state === 'serving' ? 'faulty' : state };
+      /** A `faulty` worker, in which something was thrown, serves until its replacement does. */
+      const shownState = isFaulty && state === 'serving' ? ('faulty' as const) : state;
+      return { pid, generation, state: shownState };
     }),
+    /** The groups of the folder that did not load, so that no version of them serves. */
     notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
     groups: {
+      /** Without the service file. */
       loaded: [...current.groups.values()].filter(({ ok, group }) => ok && group !== SERVICE).length,
+      /** The groups of `notLoadable` that have served. */
       lost: table.lost(),
+      /** Whether a generation has served in which every group had loaded. */
       wasComplete,
     },
+    /** The newest generation, if it was rejected. */
     rejected: rejection,
-    ...(tasks.runner && { tasks: [...tasks.runner.tasks.values()] }),
+    ...taskStates,
     ...tally,
   };
 }

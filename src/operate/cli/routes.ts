@@ -100,11 +100,7 @@ function prefixOf(routes: readonly Route[]): string {
 }
 
 /** The requests that reach an operation, unless an explicit route takes them. */
-interface Address {
-  readonly operation: ListedOperation;
-  readonly methods: readonly string[] | 'any';
-  readonly path: string;
-}
+type Address = Pick<ListedRoute, 'methods' | 'path'> & { readonly operation: ListedOperation };
 
 /** Returns the addresses of a group's operations. `/api/user` comes before `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {

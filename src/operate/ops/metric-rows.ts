@@ -1,25 +1,14 @@
 // The types of a row in the table of metrics (metrics.ts), and the functions that make one.
 import type { Family, Sample } from './exposition.ts';
 import type { OperationCounts } from './request-counts.ts';
+import type { supervisorFacts } from './server.ts';
 import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
 
 export interface MetricRow extends Omit<Family, 'samples'> {
   readonly samples: (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample>;
 }
 
-export interface SupervisorFacts {
-  readonly version: string;
-  /** `0.1.0+5f2a9c0d`: the version, and a hash of the program. It is also the name in `runtime/` of a deployment. */
-  readonly build: () => string;
-  readonly node: string;
-  readonly wantedWorkers: number;
-  /** Unix time in seconds. */
-  readonly startedAt: number;
-  readonly memoryBytes: () => number;
-  readonly maxDescriptors: number;
-  readonly cpuSeconds: () => number;
-  readonly logLinesDropped: () => number;
-}
+export type SupervisorFacts = ReturnType<typeof supervisorFacts>;
 
 /** Returns the samples, or the value of the only sample. A value that no process has reported yet is undefined. */
 type Measure = (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample> | number | undefined;

@@ -17,7 +17,6 @@ import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { watchPunctuality } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
-import type { SupervisorFacts } from './metric-rows.ts';
 import { collectFamilies } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
@@ -164,18 +163,19 @@ function nameBuild(): string {
   return cachedBuild;
 }
 
-function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number): SupervisorFacts {
+export function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number) {
   return {
     version: version(),
+    /** `0.1.0+5f2a9c0d`: the version, and a hash of the program. It is also the name in `runtime/` of a deployment. */
     build: nameBuild,
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,
-    // A time that is rounded up could be in the future.
+    /** Unix time in seconds. A time that is rounded up could be in the future. */
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: createMemoryReader(),
     maxDescriptors: descriptorLimit() ?? 0,
-    cpuSeconds() {
+    cpuSeconds(): number {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;
     },

@@ -9,13 +9,10 @@ import { createRecentConnections } from '../../../base/recent-connections.ts';
 import type { HttpPort } from '../http-port.ts';
 import { ACME_TLS, type SecureChallenge } from '../serve/secure-state.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
-import type { ChallengeType, PresentChallenge } from './client.ts';
+import type { Challenge, ChallengeType } from './client.ts';
 import { AcmeError } from './request.ts';
 
-export interface Challenges {
-  readonly types: readonly ChallengeType[];
-  readonly present: PresentChallenge;
-}
+export type Challenges = ReturnType<typeof createChallenges>;
 
 export interface ChallengesOptions {
   readonly httpPort: HttpPort | undefined;
@@ -32,10 +29,11 @@ const PUBLISH_MS = 500;
 /** Maximum connections on PORT before the first certificate. A directory checks from only a few machines. */
 const MAX_CONNECTIONS = 100;
 
-export function createChallenges({ httpPort, port, host, isHandedOver, publish }: ChallengesOptions): Challenges {
+export function createChallenges({ httpPort, port, host, isHandedOver, publish }: ChallengesOptions) {
+  const types: readonly ChallengeType[] = httpPort === undefined ? ['tls-alpn-01'] : ['http-01', 'tls-alpn-01'];
   return {
-    types: httpPort === undefined ? ['tls-alpn-01'] : ['http-01', 'tls-alpn-01'],
-    async present(challenge) {
+    types,
+    async present(challenge: Challenge): Promise<() => void> {
       if (challenge.type === 'http-01' && httpPort !== undefined) return httpPort.present(challenge);
       const answer = createChallengeCertificate(challenge.domain, challenge.keyAuthorization);
       if (!isHandedOver()) return serveAnswer(answer, port, host);

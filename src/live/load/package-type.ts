@@ -4,14 +4,11 @@
 import { dirname, join } from 'node:path';
 import { nearestManifest } from '../../base/manifest.ts';
 
-export interface PackageType {
-  readonly path: string;
-  /** The field `type`, or undefined when it is missing or no text. */
-  readonly type: string | undefined;
-}
-
-/** Reads the nearest package.json above a file. Returns undefined where there is none. */
-export function readPackageType(file: string): PackageType | undefined {
+/**
+ * Reads the nearest package.json above a file. Returns undefined where there is none. The field `type` is undefined
+ * when it is missing or no text.
+ */
+export function readPackageType(file: string) {
   const manifest = nearestManifest(dirname(file));
   if (manifest === undefined) return undefined;
   const { type } = manifest.fields;
@@ -31,24 +28,19 @@ export function explainPackageType(message: string, file: string): { reason: str
   if (!TAKEN_FOR_COMMONJS.test(message)) return undefined;
   const packageType = readPackageType(file);
   if (packageType?.type === 'module') return undefined;
-  const why = whyCommonJs(packageType);
+  const [why, cure] = explainCommonJs(packageType);
   const syntax = /top level bodies|Top-level await/.test(message)
     ? 'await outside of an async function'
     : 'import or export';
   return {
-    reason: `Node takes it for CommonJS, because ${why}, and it has ${syntax}: ${cureOf(packageType)}`,
+    reason: `Node takes it for CommonJS, because ${why}, and it has ${syntax}: ${cure}`,
     dueTo: packageType?.path ?? join(dirname(file), 'package.json'),
   };
 }
 
-function whyCommonJs(packageType: PackageType | undefined): string {
-  if (packageType === undefined) return 'there is no package.json above it';
+function explainCommonJs(packageType: ReturnType<typeof readPackageType>): readonly [why: string, cure: string] {
+  if (packageType === undefined) return ['there is no package.json above it', 'make one with "type": "module"'];
   const { path, type } = packageType;
-  return type === undefined ? `${path} has no "type"` : `${path} says "type": ${JSON.stringify(type)}`;
-}
-
-function cureOf(packageType: PackageType | undefined): string {
-  return packageType === undefined
-    ? 'make one with "type": "module"'
-    : 'write "type": "module" there (npm pkg set type=module)';
+  const why = type === undefined ? `${path} has no "type"` : `${path} says "type": ${JSON.stringify(type)}`;
+  return [why, 'write "type": "module" there (npm pkg set type=module)'];
 }

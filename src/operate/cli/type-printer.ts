@@ -102,7 +102,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject) {
       // The type of `{ kind: 'a' } & { kind: 'b' }` has no fields: it is never.
       const hasFields = (type: ts.Type) => checker.getPropertiesOfType(type).length > 0;
       if (parts.some(hasFields) && !hasFields(target)) return 'never';
-      // An index signature holds for the fields of the other parts, too. A brand of a list has other fields than the list.
+      // An index signature holds for the fields of the other parts, too. The brand of a list is no list.
       if (indexesOf(target).length > 0)
         return Array.from(parts, (part) => `(${print(part, at)})`)
           .sort()

@@ -47,7 +47,7 @@ function endAfterRequest({ request, response }: Exchange, body: string | Uint8Ar
 
 /** Does the same for an answer that streams: its end closes the socket only after the rest of the request. */
 export function closeAfterRequest({ request, response }: Exchange): void {
-  const socket = response.socket as Socket;
+  const { socket } = request;
   const release = () => Reflect.deleteProperty(socket, 'destroySoon');
   socket.destroySoon = () => {
     release();

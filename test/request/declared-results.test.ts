@@ -435,6 +435,12 @@ const library = (make: (value: any) => unknown) =>
     list: ["{ type: 'array', items: closed }", '[row()]', [{ id: 1 }]],
     reply: ['closed', 'new Answer(201, row())', { id: 1 }],
     events: ['closed', 'eventStream((async function* () { yield row(); })())', ['{"id":1}']],
+    // A channel makes the event `reset`, which has no data, and a schema of the author knows only those of its events.
+    live: [
+      'library(({ id }) => ({ id }))',
+      "eventStream((async function* () { yield { id: '1', event: 'reset', data: null }; yield row(); })())",
+      ['null', '{"id":1}'],
+    ],
     texts: ['texts', '({ id: 1, name: "Ann", boss: row() })', { id: 1, name: 'Ann', boss: {} }],
     number: ['library(({ id }) => id)', 'row()', { data: 1 }],
     later: ['library(({ id }) => id)', 'Promise.resolve(row())', { data: 1 }],

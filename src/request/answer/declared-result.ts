@@ -56,6 +56,8 @@ function limitEvents(filter: ResultFilter, source: AsyncIterable<unknown>, statu
           const { done, value } = await iterator.next();
           if (done === true) return { done, value: undefined };
           if (!isEvent(value)) return { done: false, value: await filter(value, 'events', status) };
+          // A channel makes this event itself, so a schema of the author can lack it. It has no data.
+          if (value.event === 'reset' && value.data === null) return { done: false, value };
           return { done: false, value: { ...value, data: await filter(value.data, 'events', status) } };
         },
         async return() {

@@ -50,8 +50,13 @@ export function createDocument(
       const operationId = reserveId(`${idOfGroup(groupInUrl)}_${operationIdOf(operation.name)}`, ids);
       const operationsByVerb = paths[endpoint.path] ?? {};
       // OpenAPI has no key for all methods, so the key is an extension.
-      const key = endpoint.verb === ANY_VERB ? 'x-any' : endpoint.verb.toLowerCase();
-      operationsByVerb[key] = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
+      const verb = endpoint.verb.toLowerCase();
+      const key = endpoint.verb === ANY_VERB ? 'x-any' : verb;
+      const described = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
+      const other = operationsByVerb[key];
+      operationsByVerb[key] = endpoint.hasRest ? (other ?? described) : described;
+      // In OpenAPI, `{id}` and `{path*}` are the same path. So one of two such routes has a key that is an extension.
+      if (other !== undefined) operationsByVerb[`x-${verb}-rest`] = endpoint.hasRest ? described : other;
       paths[endpoint.path] = operationsByVerb;
     }
   }
@@ -107,7 +112,8 @@ function createEndpointFinder(
     const segments = route.segments.map((segment) =>
       shapeOf(segment, segment.literal === undefined ? names[capturedCount++]?.shownName : ''),
     );
-    return { verb: route.verb, path: [groupPath, ...segments].join('/') || '/', names };
+    const hasRest = route.segments.some((segment) => segment.literal === undefined && segment.isRest);
+    return { verb: route.verb, path: [groupPath, ...segments].join('/') || '/', names, hasRest };
   };
 }
 

@@ -12,6 +12,8 @@ import type { DocumentedOperation } from './documented.ts';
 export interface Endpoint {
   readonly verb: string;
   readonly path: string;
+  /** Whether the last segment captures the rest of the path. */
+  readonly hasRest?: boolean;
   /** The names of the captured segments: as the document shows them, and as the operation's route declares them. */
   readonly names: readonly { readonly shownName: string; readonly declaredName: string }[];
 }

@@ -78,6 +78,7 @@ export default class RouteController {
   };
   'GET {id}/items/{item}'(_: undefined, params: ControllerParams<{ path: { id: Int; item: string } }>): void {}
   'PUT files/{path*}'(): void {}
+  'PUT files/{file}'(): void {}
   'GET export.csv'(): void {}
   'GET {id}.pdf'(): void {}
   'GET a.b'(): void {}
@@ -295,7 +296,8 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       get /api/order/keyed order_keyed; ok; 401 CredentialRequired; security application
       get /api/route/{id}/items/{item} route_GET_by_id_items_by_item; path id: integer; path item: string; ok; 422
           InvalidData
-      put /api/route/files/{path} route_PUT_files_by_path; path path: string; ok
+      put /api/route/files/{path} route_PUT_files_by_file; path path: string; ok
+      x-put-rest /api/route/files/{path} route_PUT_files_by_path; path path: string; ok
       get /api/route/export.csv route_GET_export_csv; ok
       get /api/route/{id}.pdf route_GET_by_id_pdf; path id: string; ok
       get /api/route/a.b route_GET_a_b; ok

@@ -46,7 +46,7 @@ function groupOperations({ paths, servers: [server], tags = [], security: defaul
         group,
         path: server.url.replace(/\/$/, '') + path,
         pathBelow: path.slice(prefix.length),
-        method: verb.replace('x-', '').toUpperCase(),
+        method: verb.replaceAll(/^x-|-rest$/g, '').toUpperCase(),
         summary,
         parameters,
         security,

@@ -3,7 +3,7 @@
 import type { OperationContract, ResultContract, Schema } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnparsableFile } from './source/files.ts';
-import { Unsupported } from './source/source-error.ts';
+import { ASK, Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
@@ -26,8 +26,16 @@ export function readResults(
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
     if (!(error instanceof Unsupported || error instanceof UnparsableFile) || isStale(error)) throw error;
-    return { results: [UNKNOWN_RESULT], undocumentedReason: error.message };
+    return { results: [UNKNOWN_RESULT], undocumentedReason: reasonOf(error) };
   }
+}
+
+/** Says what to write. `gatefold contracts` would not help, because it writes out the types of requests. */
+export function reasonOf(error: Error): string {
+  if (!(error instanceof Unsupported) || error.cure === '') return error.message;
+  const cure =
+    error.cure?.replace(new RegExp(`[,;] or ${ASK}$`), '') ?? 'write a type of your own, or a schema as result';
+  return `${error.message}; ${cure}`;
 }
 
 const isStale = (error: Error): boolean => error instanceof Unsupported && error.isStale;

@@ -4,6 +4,7 @@ import { dataIsQuery } from './check/library.ts';
 import type { OperationContract } from './contract.ts';
 import type { PartName, PartSchema } from './part-schemas.ts';
 import type { OperationTools, RunTimeOperation } from './read-operation.ts';
+import { reasonOf } from './results.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import { schemaOf } from './types/inferred.ts';
@@ -45,7 +46,7 @@ export function withInferredResult(
     return { contract: { ...contract, ...(results && { results }) }, inferred: { result: { ...schema, isList } } };
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error;
-    return { contract: { ...contract, undocumentedReason: error.message }, inferred: {} };
+    return { contract: { ...contract, undocumentedReason: reasonOf(error) }, inferred: {} };
   }
 }
 

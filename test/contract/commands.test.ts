@@ -59,7 +59,7 @@ test('doctor reports unchecked data and undocumented results', async () => {
     .filter(({ topic }) => topic === 'controllers')
     .map(({ message }) => message);
   assert.deepEqual(notes, [
-    'index: not documented: Row comes from a package, whose types are not read',
+    'index: not documented: Row comes from a package, whose types are not read; write the type out',
     'created, red, patch, options, nest: not documented: its result has no type in the source, so it is unknown: annotate it, or write a schema as result',
     'red, patch: the data is not checked: its type is unknown or any',
   ]);

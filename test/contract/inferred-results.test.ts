@@ -71,6 +71,6 @@ test('the document has the schema in its place, and the reason where a type is o
   assert.equal(resultOf('many')?.status, 202);
   assert.match(
     group?.contract?.operations.get('mixed')?.undocumentedReason ?? '',
-    /inferred from the schema User is the whole/,
+    /inferred from the schema User is the whole data, query, path or result; write a schema for this type, such as/,
   );
 });

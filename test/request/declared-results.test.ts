@@ -526,7 +526,7 @@ describe('the log', () => {
         notes.flatMap(({ event, reason }) => (event === 'result-unfiltered' ? [reason] : [])),
         [
           'index: its result has no type in the source, so it is unknown: annotate it, or write a schema as result',
-          'read: a Map has no JSON form',
+          'read: a Map has no JSON form; write a type of your own, or a schema as result',
         ],
       ),
     );

@@ -123,17 +123,21 @@ test('readRecord says who may read the record, and readEnvironment names a file 
   assert.throws(() => readEnvironment(dir), {
     message: `Cannot read ${join(dir, 'env')}: it is not what a shell reads`,
   });
-  const stat = t.mock.method(fs, 'statSync', () => {
-    throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
-  });
+  const mocks = (['statSync', 'accessSync'] as const).map((name) =>
+    t.mock.method(fs, name, () => {
+      throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+    }),
+  );
   syncBuiltinESMExports();
   try {
-    assert.throws(
-      () => readRecord(join(dir, 'data')),
-      /generation\.json: .*\. Deploy as the user of the service, or as root$/,
-    );
+    const reason = 'permission denied. Deploy as the user of the service, or as root';
+    for (const [read, name] of [
+      [() => readRecord(join(dir, 'data')), 'data/generation.json'],
+      [() => readEnvironment(dir), 'env'],
+    ] as const)
+      assert.throws(read, { message: `Cannot read ${join(dir, name)}: ${reason}` });
   } finally {
-    stat.mock.restore();
+    for (const { mock } of mocks) mock.restore();
     syncBuiltinESMExports();
   }
 });

@@ -1,7 +1,7 @@
 // Finds out which settings the service on the target machine has, and which release it serves, from its record
 // `generation.json`.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,6 +41,11 @@ ${CHECK_ENV}set -- "\${NODE_OPTIONS-}"; NODE_OPTIONS=; exec "$0" -p '${print}' -
   }
   const unset = /^\.(\/env does not set [A-Z_]+: quote its value: .*)$/m.exec(stderr)?.[1];
   if (unset !== undefined) throw new Error(`${dir}${unset}`);
+  try {
+    accessSync(join(dir, 'env'), constants.R_OK);
+  } catch (error) {
+    throw new Error(`Cannot read ${join(dir, 'env')}: ${describeFailure(error)}${adviceFor(error)}`);
+  }
   // The shell's own message may quote a secret setting, so the error has only the number of the line.
   const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
   const place = line === undefined ? 'it' : `line ${line}`;
@@ -56,9 +61,12 @@ export function readRecord(dataDir: string): GenerationRecord | undefined {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
-    const advice = errorCode(error) === 'EACCES' ? '. Deploy as the user of the service, or as root' : '';
-    throw new Error(`Cannot read ${path}: ${describeFailure(error)}${advice}`);
+    throw new Error(`Cannot read ${path}: ${describeFailure(error)}${adviceFor(error)}`);
   }
+}
+
+function adviceFor(error: unknown): string {
+  return errorCode(error) === 'EACCES' ? '. Deploy as the user of the service, or as root' : '';
 }
 
 /**

@@ -1,14 +1,25 @@
 // The part of `gatefold deploy` that runs on the machine, without ssh: which files are removed and which are kept.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import fs, { chmodSync, chownSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, {
+  chmodSync,
+  chownSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pruneCopies, removeRelease } from '../../../src/operate/cli/deploy/folders.ts';
 import { extract, runNpm, setModesAndCount } from '../../../src/operate/cli/deploy/release.ts';
-import { readEnvironment, readRecord, serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
+import { readEnvironment, readRecord, restart, serviceGroup } from '../../../src/operate/cli/deploy/serving.ts';
 import { createFolder } from '../../support/folder.ts';
 
 test('pruneCopies removes old copies of Gatefold and keeps each copy in use', (t) => {
@@ -140,6 +151,17 @@ test('readRecord says who may read the record, and readEnvironment names a file 
     for (const { mock } of mocks) mock.restore();
     syncBuiltinESMExports();
   }
+});
+
+test('a restart that stays in the foreground ends the deployment, and not the service', async (t) => {
+  const dir = createFolder(t, { restart: '#!/bin/sh\necho a line of the log; echo $$ >pid; exec sleep 600\n' });
+  chmodSync(join(dir, 'restart'), 0o755);
+  await assert.rejects(restart(dir, 10), {
+    message: `${join(dir, 'restart')} has not ended for 0.01 s: have it start the service in the background`,
+  });
+  const pid = () => existsSync(join(dir, 'pid')) && Number(readFileSync(join(dir, 'pid'), 'utf8'));
+  while (!pid()) await sleep(5);
+  process.kill(Number(pid()));
 });
 
 describe('the modes of a release', () => {

@@ -135,9 +135,9 @@ export function canRestart(dir: string): boolean {
 /**
  * Runs `DIR/restart`. Its exit counts, and not the end of its output, which the service that it starts may keep open.
  *
- * @throws Error with a message of one line
+ * @throws Error with a message of one line. A program that is still running then may be the service, so it is not ended
  */
-export async function restart(dir: string): Promise<void> {
+export async function restart(dir: string, maxWait = LOAD_WAIT): Promise<void> {
   const program = join(dir, 'restart');
   const child = spawn(program, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -145,9 +145,11 @@ export async function restart(dir: string): Promise<void> {
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-  const reason = await new Promise<string>((resolve) => {
+  const reason = await new Promise<string>((resolve, reject) => {
     child.once('error', ({ message }) => resolve(message));
     child.once('exit', (code, signal) => resolve(code === 0 ? '' : `it ended with ${code ?? signal}`));
+    const late = `${program} has not ended for ${maxWait / 1000} s: have it start the service in the background`;
+    setTimeout(() => reject(new Error(late)), maxWait).unref();
   });
   if (reason === '') return;
   // The last lines may still be in the pipe.

@@ -5,6 +5,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { attempt, describeFailure } from '../../base/failure.ts';
 import { plain } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
+import type { Fields } from '../../base/values.ts';
 import { writeNewFile } from '../../base/whole-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { typescriptSupport } from '../../live/load/typescript.ts';
@@ -58,6 +59,8 @@ const WEB_SCRIPTS = {
 
 async function run({ operands: [operand = '.'], switches, io }: CommandCall): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
+  // A package.json that cannot be read ends the command before it has made a file.
+  const existing = readJson(join(folder, 'package.json'));
   const name = nameOf(folder);
   const specifier = ownSpecifier(folder);
   const hasWeb = switches.has('web');
@@ -83,7 +86,7 @@ async function run({ operands: [operand = '.'], switches, io }: CommandCall): Pr
   const madeFiles: string[] = [];
   const keptFiles: string[] = [];
   for (const [path, text] of files) (makeFile(join(folder, path), text) ? madeFiles : keptFiles).push(path);
-  const missing = keptFiles.includes('package.json') ? missingFields(join(folder, 'package.json'), manifest) : [];
+  const missing = existing === undefined ? [] : missingFields(existing, manifest);
   const commands = [
     ...(folder === io.cwd ? [] : [`cd ${quote(operand)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quote).join(' ')}`]),
@@ -163,8 +166,7 @@ function makeFile(path: string, text: string): boolean {
 }
 
 /** Returns the operands of `npm pkg set` that add what an existing package.json lacks. */
-function missingFields(path: string, wanted: Manifest): string[] {
-  const existing = readJson(path) ?? {};
+function missingFields(existing: Fields, wanted: Manifest): string[] {
   const { type, scripts, dependencies, devDependencies } = wanted;
   const isInstalled = (name: string) =>
     name in Object(existing.dependencies) || name in Object(existing.devDependencies);

@@ -213,7 +213,10 @@ test('init --web makes a page that Vite builds, and the settings with which the 
 test('init refuses a folder that it cannot make and a package.json that it cannot read', async (t) => {
   const cwd = makeProject(t, { file: '', 'broken/package.json': '{' });
   for (const [folder, reason] of [
-    ['file', /Cannot make .*file\/package\.json: (?:something else has this name|a part of the path is not a folder)/],
+    [
+      'file',
+      /Cannot (?:read|make) .*file\/package\.json: (?:something else has this name|a part of the path is not a folder)/,
+    ],
     ...(process.platform === 'linux'
       ? [['/proc/x', /Cannot make \/proc\/x\/package\.json: no folder can be made in \/proc/] as const]
       : []),
@@ -223,6 +226,7 @@ test('init refuses a folder that it cannot make and a package.json that it canno
     assert.equal(code, 1);
     assert.match(err, reason);
   }
+  assert.deepEqual(readdirSync(join(cwd, 'broken')), ['package.json'], 'nothing was made before');
 });
 
 test('the smallest example has the tool versions of this checkout', () => {

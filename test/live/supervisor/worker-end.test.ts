@@ -83,8 +83,9 @@ describe('the line of the end of a worker', () => {
   const died = async (service: Service, method: string, path: string): Promise<LogLine> => {
     const known = service.lines.length;
     const url = `http://127.0.0.1:${service.port}/api/order`;
-    await fetch(url);
-    const headers = { 'x-request-id': 'order-7' };
+    // A connection that is kept can be that of a worker that has just died.
+    const headers = { 'x-request-id': 'order-7', connection: 'close' };
+    await fetch(url, { headers });
     fetch(url + path, { method, headers }).catch(() => {});
     return service.logged('worker-died', (line) => service.lines.indexOf(line) >= known);
   };

@@ -465,7 +465,9 @@ for (const [program = '', ...words] of SHELLS) {
       });
       for (const line of ['RATE_LIMIT=100/s burst 500', 'export RATE_LIMIT=100/s&true'])
         assert.deepEqual(ended(`${line}\n`), [1, '', `${name} RATE_LIMIT: quote its value: RATE_LIMIT='...'`]);
-      const right = `HOST=\nexport STORE='${address}' RATE_LIMIT="1/s burst 5"\nKEY="a\nTWO==\n"\n# DOMAINS=a&b\n`;
+      assert.deepEqual(ended('S3_BUCKET=a b\n'), [1, '', `${name} S3_BUCKET: quote its value: S3_BUCKET='...'`]);
+      assert.throws(() => readEnvironment(dir), /env does not set S3_BUCKET: quote its value/);
+      const right = `HOST=\nexport STORE='${address}' RATE_LIMIT="1/s burst 5"\nKEY="a\nLAST==\n"\n# DOMAINS=a&b\n`;
       assert.equal(ended(right)[1], 'runtime/current/dist/server.js\n');
     });
   });

@@ -21,7 +21,7 @@ const POLL_INTERVAL = 50;
  * does not set NAME. A service without its STORE or RATE_LIMIT must not start.
  */
 export const CHECK_ENV = `[ ! -f ./env ] || (
-  for name in $(sed -n 's/^\\(export *\\)*\\([A-Z_]\\{4,\\}\\)=.*/\\2/p' ./env); do
+  for name in $(sed -n 's/^\\(export *\\)*\\([A-Z][A-Z0-9_]\\{3,\\}\\)=[^=].*/\\2/p' ./env); do
     eval "[ \\\${$name+x} ]" || { echo "./env does not set $name: quote its value: $name='...'" >&2; exit 1; }
   done
 ) || exit 1
@@ -39,7 +39,7 @@ ${CHECK_ENV}set -- "\${NODE_OPTIONS-}"; NODE_OPTIONS=; exec "$0" -p '${print}' -
     const env = JSON.parse(stdout);
     return withEnvFiles(env, env.ENV_FILE || 'off', dir);
   }
-  const unset = /^\.(\/env does not set [A-Z_]+: quote its value: .*)$/m.exec(stderr)?.[1];
+  const unset = /^\.(\/env does not set [A-Z0-9_]+: quote its value: .*)$/m.exec(stderr)?.[1];
   if (unset !== undefined) throw new Error(`${dir}${unset}`);
   try {
     accessSync(join(dir, 'env'), constants.R_OK);

@@ -58,8 +58,9 @@ function problemOf(
   const hasBody = verb !== 'GET' && verb !== 'DELETE' && contract?.data !== undefined;
   if (hasBody && isExactList(settings.accepts) && !settings.accepts.some((range) => TAKES_JSON.test(range)))
     return 'a tool sends its body as JSON, which accepts does not list: write tool: false';
-  const { properties = {}, required = [] } = resolveReference(hasBody ? contract.data : undefined, defs);
-  if (required.some((field) => isFile(resolveReference(properties[field], defs))))
+  const data = resolveReference(hasBody ? contract.data : undefined, defs);
+  const { properties = {}, required = [] } = data;
+  if (isFile(data) || required.some((field) => isFile(resolveReference(properties[field], defs))))
     return 'a tool sends its body as JSON, which has no files: write tool: false';
   return contract?.results.every(({ body }) => body === 'events')
     ? 'no tool returns a stream of events: write tool: false'

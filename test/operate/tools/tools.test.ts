@@ -135,6 +135,12 @@ const REFUSED: readonly [what: string, settings: string, methods: string, expect
     /a tool sends its body as JSON, which has no files: write tool: false/,
   ],
   [
+    'a tool whose body is a file',
+    "created: { tool: true, accepts: ['image/*'] }",
+    'created(data: File) { return { size: data.size }; }',
+    /a tool sends its body as JSON, which has no files: write tool: false/,
+  ],
+  [
     'a tool of every method',
     "'ANY {id}': { tool: true }",
     "'ANY {id}'() {}",

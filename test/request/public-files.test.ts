@@ -249,6 +249,15 @@ describe('a path under an empty BASE_PATH', () => {
     assert.equal(await (await get('/index.html')).text(), 'content of index.html', 'a new root group takes no file');
     assert.deepEqual(await (await get('/ann')).json(), { by: 'user' });
   });
+
+  it('counts in the rate of its address, also when a new group does not load', async (test) => {
+    const { get, service } = await startSite(test, ['index.html'], {
+      settings: { BASE_PATH: '/', RATE_LIMIT: '1/d' },
+      expectedErrors: ['request-failed', 'group-not-loadable'],
+    });
+    writeFileSync(join(service.dir, 'BrokenController.mjs'), 'throw new Error()');
+    assert.deepEqual([(await get('/broken')).status, (await get('/broken')).status], [500, 429]);
+  });
 });
 
 describe('a path that no file has', () => {

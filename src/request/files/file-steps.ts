@@ -68,8 +68,12 @@ export function createFileSteps(
         // A group that does not load is the answer of a later step.
         return undefined;
       }
-      // Once the group has loaded, this step runs again.
-      if (group instanceof Promise) return group.then(() => void exchange.stepsBegun--);
+      // Once the group has loaded, this step runs again. A later step asks again for one that does not load.
+      if (group instanceof Promise)
+        return group.then(
+          () => void exchange.stepsBegun--,
+          () => undefined,
+        );
       if (group !== undefined && !isRoot(group.name) && group.name !== FALLBACK) return undefined;
       if (group !== undefined && hasLiteralRoute(group, verb, location.slugs)) return undefined;
       const outcome = serveFile(exchange);

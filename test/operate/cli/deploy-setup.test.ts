@@ -128,11 +128,15 @@ for (const [name, machine] of [
 
 test('--setup with systemd refuses a Node that the unit could not run', (t) => {
   const dir = createDir(t);
-  for (const node of ['/root/.nvm/versions/node/v24.0.0/bin/node', '/home/ada/.volta/bin/node'])
+  const nodes = ['/root/.nvm/versions/node/v24.0.0/bin/node', '/home/ada/.volta/bin/node'];
+  for (const node of nodes)
     assert.throws(() => setUpOn(t, dir, { node }), {
       message: `The service could not run ${node}, because systemd closes the folders of users to it: install Node for all users (nodejs.org/en/download)`,
     });
   assert.equal(existsSync(join(dir, 'env')), false);
+  // A script that is there names its own Node.
+  writeFileSync(join(dir, 'run'), '');
+  assert.equal(setUpOn(t, dir, { node: nodes[0] as string }).notes[0], `Made ${dir}/env`);
 });
 
 test('--setup by another user than root makes no unit', (t) => {

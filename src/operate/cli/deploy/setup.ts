@@ -24,7 +24,8 @@ export function setUp({ dir, name, controllers, hasPage }: Order): string[] {
   const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
   if (hasSystemd) {
     refuseTakenName(dir, name);
-    if (isBelowHome(process.execPath) && !isBelowHome(dir))
+    // A `run` that is there names its own Node.
+    if (!existsSync(join(dir, 'run')) && isBelowHome(process.execPath) && !isBelowHome(dir))
       throw new Error(
         `The service could not run ${process.execPath}, because systemd closes the folders of users to it: install Node for all users (nodejs.org/en/download)`,
       );

@@ -26,6 +26,8 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>, basePath: stri
     const handler = exchange.caller.row?.handler;
     // Outside of the base path, no path leads to the handler of a key.
     if (handler !== undefined && exchange.groupInUrl === FALLBACK) throw refusal('GROUP_NOT_ALLOWED');
+    // A group outside of a folder has its name in the URL already. `locate` would look at the folder each time.
+    if (handler !== undefined && !handler.includes('/')) return;
     const { segments } = (exchange.resolvedPath as ResolvedPath).path;
     const location = groups.locate(exchange, segments, depth);
     if (location === undefined) return;

@@ -17,6 +17,8 @@ import { createFolderWatch } from '../../src/live/folder/watch.ts';
 import { findLookAlikes } from '../../src/live/load/look-alikes.ts';
 import { listControllers, listFolders } from '../../src/live/load/naming.ts';
 import { createGroups, type Groups } from '../../src/live/load/registry.ts';
+import type { Exchange } from '../../src/request/exchange.ts';
+import { createLocateGroup } from '../../src/request/find-operation.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { createFolder, write } from '../support/folder.ts';
 import { asRaw, assertEnvelope, GATEFOLD, type Service, startService } from '../support/service.ts';
@@ -199,6 +201,12 @@ describe('groups in folders', () => {
       const { page, method } = (await answer.json()) as Record<string, string>;
       assert.equal(typeof outcome === 'number' ? answer.status : key === 'sdk' ? method : page, outcome);
     });
+
+  test('a request for a handler outside of a folder does not look at the folder', () => {
+    const step = createLocateGroup({ locate: () => assert.fail() }, '/api');
+    const caller = { row: { handler: 'Sdk' } };
+    step({ caller, groupInUrl: 'order', slugs: [], resolvedPath: { path: { segments: [] } } } as unknown as Exchange);
+  });
 
   test('the request log has the page in lower case', async () => {
     await ask('v2/Order');

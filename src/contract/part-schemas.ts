@@ -2,7 +2,7 @@
 // its annotations are inferred. A Standard Schema is called with each request. A JSON Schema is checked like a type.
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { jsonSchemaOf, needsNoDataType, type QueryAsData, queryAsData, type StandardSchema } from './check/library.ts';
-import type { OperationContract, ResultContract, Schema } from './contract.ts';
+import type { GroupContract, OperationContract, ResultContract, Schema } from './contract.ts';
 import { sentForm } from './results.ts';
 import type { MoveDefinitions } from './schema/bundle.ts';
 import { readJsonSchema } from './schema/json-schema.ts';
@@ -97,6 +97,7 @@ export function applySchemas(
   settings: OperationSettings,
   { body, query, path, result, queryAsData: asData }: PartSchemas,
   moveDefinitions: MoveDefinitions,
+  defs: GroupContract['defs'],
 ): OperationContract {
   const { name } = contract;
   const gaps: string[] = [];
@@ -115,7 +116,7 @@ export function applySchemas(
     ...(result && 'json' in result && { returnedSchema: resultSchema }),
     // The setting `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (settings.status ?? 200) : first.status,
-    ...(resultSchema && sentForm(resultSchema)),
+    ...(resultSchema && sentForm(resultSchema, defs)),
   };
   const bodySchema = body && write(body, 'body');
   const querySchema = query && write(query, 'query');

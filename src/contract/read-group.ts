@@ -80,7 +80,7 @@ export function readGroup(
           : withPlace(() => readOperation(operation, method, { evaluator, writer, files, readSchema }));
       const at = contract.at ?? path;
       const all = { ...readSettings(operation, at), ...inferred };
-      const applied = applySchemas(contract, settings, all, moveDefinitions);
+      const applied = applySchemas(contract, settings, all, moveDefinitions, writer.defs);
       const { data, query } = applied;
       const isChecked = (part: PartSchemas['body']) => part === undefined || 'json' in part;
       const checked = [isChecked(all.body) && data, isChecked(all.query) && query, applied.path, contract.headers];

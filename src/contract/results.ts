@@ -1,5 +1,6 @@
 // Reads the kinds of answers of an operation from its result type, for the OpenAPI document. A controller with an
 // unsupported result type still loads. The field `undocumentedReason` then says why the document has no type.
+import { resolveReference } from './check/run.ts';
 import type { OperationContract, ResultContract, Schema } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnparsableFile } from './source/files.ts';
@@ -107,20 +108,27 @@ function writeSent(shape: Shape, writer: SchemaWriter): Schema {
 
 const inData = (data: Schema): Schema => ({ type: 'object', properties: { data }, required: ['data'] });
 
-/** Returns what is sent for a result with the schema of a library. A text that may be a `Date` stays alone. */
-export function sentForm(schema: Schema): Pick<ResultContract, 'schema' | 'mayBeSuccessMessage'> {
+/** Returns what is sent for a result with a schema of its own. A text that may be a `Date` stays alone. */
+export function sentForm(
+  schema: Schema,
+  defs: Readonly<Record<string, Schema>>,
+): Pick<ResultContract, 'schema' | 'mayBeSuccessMessage'> {
   const keyword = schema.anyOf === undefined ? 'oneOf' : 'anyOf';
-  const parts = (schema[keyword] as readonly Schema[] | undefined)?.map(sentForm);
+  const parts = (schema[keyword] as readonly Schema[] | undefined)?.map((part) => sentForm(part, defs));
   if (parts !== undefined)
     return {
       schema: { ...schema, [keyword]: parts.map((part) => part.schema) },
       ...(parts.some((part) => part.mayBeSuccessMessage) && { mayBeSuccessMessage: true }),
     };
-  const types = [schema.type].flat();
-  const isScalar = types.every((type) => /^(?:string|number|integer|boolean)$/.test(String(type)));
+  const { type, format, enum: list, const: literal } = resolveReference(schema, defs);
+  // A literal needs no type.
+  const literals = literal === undefined ? list : [literal];
+  const types = literals?.map((value) => (value === null ? 'null' : typeof value)) ?? [type].flat();
+  const kinds = types.filter((kind) => kind !== 'null');
+  const isScalar = kinds.length > 0 && kinds.every((kind) => /^(?:string|number|integer|boolean)$/.test(String(kind)));
   return {
-    schema: isScalar && schema.format !== 'date-time' ? inData(schema) : schema,
-    ...(types.some((type) => type === 'null' || type === 'boolean') && { mayBeSuccessMessage: true }),
+    schema: isScalar && format !== 'date-time' ? inData(schema) : schema,
+    ...(types.some((kind) => kind === 'null' || kind === 'boolean') && { mayBeSuccessMessage: true }),
   };
 }
 

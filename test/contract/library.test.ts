@@ -54,6 +54,6 @@ describe('the document accepts any value for a library schema', () => {
       const contract = { name: 'created', isDeprecated: false, dataIsOptional: false, results: [UNKNOWN_RESULT] };
       const settings = { body: schemaOf({ value: 1 }, jsonSchema) };
       const schemas = schemasOfSettings('created', settings);
-      assert.deepEqual(applySchemas(contract, settings, schemas, (schema) => schema).data, {});
+      assert.deepEqual(applySchemas(contract, settings, schemas, (schema) => schema, {}).data, {});
     });
 });

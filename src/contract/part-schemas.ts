@@ -91,6 +91,13 @@ function isStandardSchema(value: unknown): value is StandardSchema {
   return typeof Object(Object(value)['~standard']).validate === 'function';
 }
 
+/** Opens the objects that a schema closes. An undeclared field of a result is sent, or left out without an error. */
+function withoutClosing(schema: Schema): Schema {
+  const isClosing = (name: string, value: unknown) =>
+    name === 'additionalProperties' && /^(?:false|\{"not":\{\}\})$/.test(JSON.stringify(value));
+  return JSON.parse(JSON.stringify(schema, (name, value) => (isClosing(name, value) ? undefined : value)));
+}
+
 /** Puts the settings of an operation, and the JSON Schema of each schema, into its contract. */
 export function applySchemas(
   contract: OperationContract,
@@ -101,11 +108,11 @@ export function applySchemas(
 ): OperationContract {
   const { name } = contract;
   const gaps: string[] = [];
-  const write = (schema: PartSchema, part: PartName): Schema => {
+  const write = (schema: PartSchema, part: PartName, isSent = part === 'result'): Schema => {
     const side = part === 'result' ? 'output' : 'input';
     const onGap = (message: string) => gaps.push(`${part}: ${message}`);
     const json = 'json' in schema ? schema.json : jsonSchemaOf(schema.standard, side, onGap);
-    const moved = moveDefinitions(json, `${name}_${part}`);
+    const moved = moveDefinitions(isSent ? withoutClosing(json) : json, `${name}_${part}`);
     return schema.isList === true ? { type: 'array', items: moved } : moved;
   };
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
@@ -113,7 +120,7 @@ export function applySchemas(
   const firstResult = {
     ...first,
     // A JSON Schema also decides what `results: 'declared'` sends. The schema of a library is called instead.
-    ...(result && 'json' in result && { returnedSchema: resultSchema }),
+    ...(result && 'json' in result && { returnedSchema: write(result, 'result', false) }),
     // The setting `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (settings.status ?? 200) : first.status,
     ...(resultSchema && sentForm(resultSchema, defs)),

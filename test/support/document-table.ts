@@ -155,6 +155,7 @@ export default class XController {
     broken: { body: broken },
     dated: { body: zod(['unknown']) },
     scalar: { result: { anyOf: [{ type: 'string' }, { type: 'array' }, { type: 'null' }] } },
+    closed: { result: { type: 'object', properties: { id: { type: 'integer' } }, additionalProperties: false } },
     literal: { result: { anyOf: [{ enum: ['a', 'b'] }, { const: 7 }, { $ref: '#/$defs/Name' }, { const: true }], $defs: { Name: { type: ['string', 'null'] } } } },
   };
   'GET'(data: unknown, params: ControllerParams<{ headers: { /** The key. @minLength 2 */ 'idempotency-key'?: string; 'x-count': Int } }>): User[] { return []; }
@@ -168,6 +169,7 @@ export default class XController {
   broken(data: unknown): void {}
   dated(data: unknown): void {}
   scalar() { return 'x'; }
+  closed() { return { id: 1, more: 2 }; }
   literal() { return 'a'; }
   untyped() { return {}; }
 }`;
@@ -373,6 +375,7 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       post /x/dated x_dated; body json { at: string {"format":"date-time"}, name: string, length?: any }; ok; 422
           InvalidData
       post /x/scalar x_scalar; 200 OK, json (({ data: string } | array | null) | Success)
+      post /x/closed x_closed; 200 OK, json { id?: integer }
       post /x/literal x_literal; 200 OK, json (({ data: string {"enum":["a","b"]} } | { data: number {"const":7} } | {
           data: Name } | { data: boolean {"const":true} }) | Success)
       post /x/untyped x_untyped; 200 OK, json any

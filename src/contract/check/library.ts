@@ -84,12 +84,7 @@ export function jsonSchemaOf(
   const write = (libraryOptions?: object): Schema => {
     const options = { target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) };
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.(options);
-    if (!isObject(jsonSchema)) return {};
-    // zod closes the objects of its output. But an undeclared field of a result is sent, or left out without an error.
-    const isClosing = (name: string, value: unknown) =>
-      side === 'output' && name === 'additionalProperties' && value === false;
-    const copy = JSON.stringify(jsonSchema, (name, value) => (isClosing(name, value) ? undefined : value));
-    return JSON.parse(copy) as Schema;
+    return isObject(jsonSchema) ? (JSON.parse(JSON.stringify(jsonSchema)) as Schema) : {};
   };
   let gap: string | undefined;
   try {

@@ -11,9 +11,13 @@ export const IS_FILE = Symbol('file');
 export const IS_TRIMMED = Symbol('trimmed');
 export const FILLS_DEFAULT = Symbol('default');
 
+/** Matches the media type of a text in JSON, such as HTML. */
+const TEXT_TYPE = /^text\/|[/+](?:json|xml)$/;
+
 /** Whether a schema is that of a file. The schema of `z.file()` has an encoding, and not always a media type. */
-export function isFile({ type, contentMediaType, contentEncoding }: Schema): boolean {
-  return [type].flat().includes('string') && (contentMediaType !== undefined || contentEncoding === 'binary');
+export function isFile({ type, contentMediaType: mediaType, contentEncoding: encoding }: Schema): boolean {
+  const isBinary = encoding === undefined && mediaType !== undefined && !TEXT_TYPE.test(String(mediaType));
+  return [type].flat().includes('string') && (isBinary || encoding === 'binary');
 }
 
 export type SchemaWriter = ReturnType<typeof createSchemaWriter>;

@@ -39,7 +39,7 @@ export function read(schema) {
   };
 }
 
-export const isFile = ({ format, contentMediaType }) => format === 'binary' || contentMediaType !== undefined;
+export const isFile = ({ format }) => format === 'binary';
 const listTypeOf = (type) => (/^[^{]* \| /.test(type) ? `(${type})[]` : `${type}[]`);
 
 /** Writes a type as TypeScript does. @param describe writes the types in it; by default, a named type is its name */

@@ -4,7 +4,7 @@ import { idOfGroup, urlNameOf } from '../base/group-name.ts';
 import { isExactList } from '../base/media-kinds.ts';
 import { ANY_VERB, operationIdOf } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
-import type { GroupContract } from '../contract/contract.ts';
+import type { GroupContract, Schema } from '../contract/contract.ts';
 import { isFile } from '../contract/schema/schema.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
@@ -58,11 +58,18 @@ function problemOf(
   const hasBody = verb !== 'GET' && verb !== 'DELETE' && contract?.data !== undefined;
   if (hasBody && isExactList(settings.accepts) && !settings.accepts.some((range) => TAKES_JSON.test(range)))
     return 'a tool sends its body as JSON, which accepts does not list: write tool: false';
-  const data = resolveReference(hasBody ? contract.data : undefined, defs);
-  const { properties = {}, required = [] } = data;
-  if (isFile(data) || required.some((field) => isFile(resolveReference(properties[field], defs))))
+  if (hasBody && !contract.dataIsOptional && mustHaveFile(contract.data, defs))
     return 'a tool sends its body as JSON, which has no files: write tool: false';
   return contract?.results.every(({ body }) => body === 'events')
     ? 'no tool returns a stream of events: write tool: false'
     : undefined;
+}
+
+/** Whether the data is a file, or one of its required fields must have one. */
+function mustHaveFile(schema: Schema | undefined, defs: GroupContract['defs'], seen = new Set<Schema>()): boolean {
+  const target = resolveReference(schema, defs);
+  if (seen.has(target)) return false;
+  seen.add(target);
+  const { properties = {}, required = [] } = target;
+  return isFile(target) || required.some((field) => mustHaveFile(properties[field], defs, seen));
 }

@@ -135,8 +135,14 @@ const REFUSED: readonly [what: string, settings: string, methods: string, expect
     /a tool sends its body as JSON, which has no files: write tool: false/,
   ],
   [
+    'a tool whose body has a file in an object',
+    'created: { tool: true }',
+    'created(data: { page: { cover: File } }) { return { size: data.page.cover.size }; }',
+    /a tool sends its body as JSON, which has no files: write tool: false/,
+  ],
+  [
     'a tool whose body is a file',
-    "created: { tool: true, accepts: ['image/*'] }",
+    "created: { tool: true, accepts: ['image/*', 'application/json'] }",
     'created(data: File) { return { size: data.size }; }',
     /a tool sends its body as JSON, which has no files: write tool: false/,
   ],
@@ -153,6 +159,13 @@ for (const [what, settings, methods, expected] of REFUSED) {
     await assert.rejects(startShop(t, { 'AController.ts': source }), expected);
   });
 }
+
+test('a tool may leave out its body, also where a body has a file', async (t) => {
+  const source = `export default class AController { static operations = { created: { tool: true } };
+    created(data?: { cover: File }) { return { size: data?.cover.size ?? 0 }; } }`;
+  const api = await startShop(t, { 'AController.ts': source });
+  assert.equal(textOf(await callTool(api, 'a_created')), '{"size":0}');
+});
 
 for (const MCP of ['on', 'application', 'off']) {
   test(`a group does not load with MCP=${MCP} when its tool returns events`, async (t) => {

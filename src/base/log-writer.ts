@@ -3,7 +3,6 @@
 // of the process.
 import { fstatSync, write, writeSync } from 'node:fs';
 import { attempt, errorCode } from './failure.ts';
-
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 import { blockThread } from './time.ts';

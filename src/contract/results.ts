@@ -117,7 +117,7 @@ export function sentForm(
   const parts = (schema[keyword] as readonly Schema[] | undefined)?.map((part) => sentForm(part, defs));
   if (parts !== undefined)
     return {
-      schema: { ...schema, [keyword]: parts.map((part) => part.schema) },
+      schema: { ...schema, [keyword]: parts.flatMap((part) => part.schema ?? []) },
       ...(parts.some((part) => part.mayBeSuccessMessage) && { mayBeSuccessMessage: true }),
     };
   const { type, format, enum: list, const: literal } = resolveReference(schema, defs);
@@ -125,9 +125,12 @@ export function sentForm(
   const literals = literal === undefined ? list : [literal];
   const types = literals?.map((value) => (value === null ? 'null' : typeof value)) ?? [type].flat();
   const kinds = types.filter((kind) => kind !== 'null');
-  const isScalar = kinds.length > 0 && kinds.every((kind) => /^(?:string|number|integer|boolean)$/.test(String(kind)));
+  const isScalar = kinds.every((kind) => /^(?:string|number|integer|boolean)$/.test(String(kind)));
+  const own = Array.isArray(schema.type)
+    ? { ...schema, type: (kinds.length > 1 ? kinds : kinds[0]) as string }
+    : schema;
   return {
-    schema: isScalar && format !== 'date-time' ? inData(schema) : schema,
+    ...(kinds.length > 0 && { schema: isScalar && format !== 'date-time' ? inData(own) : own }),
     ...(types.some((kind) => kind === 'null' || kind === 'boolean') && { mayBeSuccessMessage: true }),
   };
 }

@@ -174,11 +174,13 @@ function writeData(contract: OperationContract | undefined, isStream: boolean, n
 }
 
 function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {
-  const { status, body, schema: bodySchema, returnedSchema = bodySchema, isReplyWithBody, mayBeAbsent } = result;
+  const { status, body, schema, returnedSchema = schema, isReplyWithBody, mayBeAbsent, mayBeSuccessMessage } = result;
   if (body === 'none') return `Reply<${status}, undefined>`;
   const parts = [
     ...(returnedSchema === undefined ? [] : [typeText(returnedSchema, nameOf, indent)]),
     ...(mayBeAbsent ? ['undefined'] : []),
+    // The schema of a library is that of the answer, without the success message. A client reads null as this message.
+    ...(returnedSchema === schema && mayBeSuccessMessage ? ['null'] : []),
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';
+import { sentForm } from '../../src/contract/results.ts';
 import { IS_DATE } from '../../src/contract/schema/schema.ts';
 import { writeDeclarations } from '../../src/documents/declarations.ts';
 import type { DocumentedGroup } from '../../src/documents/documented.ts';
@@ -211,6 +212,22 @@ test('a named group has a capital letter where its name would lead a client to a
     Array.from(text.matchAll(/^ {2}(\S+): \{$/gm), ([, name]) => name),
     ['old_tree_root', 'Root', 'roots', 'Tree_root', "'v2/root'"],
   );
+});
+
+describe('the type of a result with the schema of a library has the answer', () => {
+  const rows: [Schema, string][] = [
+    [TEXT, '{ data: string; }'],
+    [{ type: 'boolean' }, '{ data: boolean; } | null'],
+    [{ type: ['string', 'null'] }, '{ data: string; } | null'],
+    [{ anyOf: [TEXT, { const: null }, ITEM] }, '{ data: string; } | { title: string; } | null'],
+  ];
+  for (const [schema, type] of rows)
+    test(type, () => {
+      const results = [{ status: 200, body: 'json' as const, ...sentForm(schema, {}) }];
+      const { text } = writeDeclarations([group('Order', {}, { name: 'tag', results })], '/api');
+      const written = /tag\(data: unknown\): (.*); \}; \} $/.exec(text.replaceAll(/\s+/g, ' '))?.[1];
+      assert.equal(written, type);
+    });
 });
 
 test('the file has no type of a result that no operation has', () => {

@@ -52,7 +52,7 @@ export function withEnvFiles(env: Environment, envFile: string, cwd?: string, pa
     const lost = settingsIn(text).find((name) => !Object.hasOwn(values, name));
     if (lost !== undefined)
       throw new Error(
-        `${path}: the line of ${lost} sets nothing. Write ${lost}=value, without spaces around this line and the one above it`,
+        `${path}: the line of ${lost} sets nothing. Write ${lost}=value outside of quotes, without spaces around this line and the one above it`,
       );
     for (const [name, value] of Object.entries(values)) {
       const reason = REFUSED.get(name.toUpperCase());

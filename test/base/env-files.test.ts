@@ -49,13 +49,19 @@ for (const line of ['RATE_LIMIT: 100/s', '\uFEFFRATE_LIMIT: 100/s', '\texport  R
     assert.throws(
       () => withEnvFiles({}, 'dev', dir, () => ({ A: '1' })),
       new Error(
-        `${join(dir, '.env')}: the line of RATE_LIMIT sets nothing. Write RATE_LIMIT=value, without spaces around this line and the one above it`,
+        `${join(dir, '.env')}: the line of RATE_LIMIT sets nothing. Write RATE_LIMIT=value outside of quotes, without spaces around this line and the one above it`,
       ),
     );
   });
 
 test('no Node loses a setting in silence', (context) => {
-  const texts = ['A= \nRATE_LIMIT=1/s', ' # indented\nRATE_LIMIT=1/s', 'garbage\nRATE_LIMIT=1/s', 'RATE_LIMIT: 1/s'];
+  const texts = [
+    'A= \nRATE_LIMIT=1/s',
+    ' # indented\nRATE_LIMIT=1/s',
+    'garbage\nRATE_LIMIT=1/s',
+    'RATE_LIMIT: 1/s',
+    'A="open\nRATE_LIMIT=1/s\nB="b"',
+  ];
   const dir = folder(context, {});
   for (const text of texts) {
     writeFileSync(join(dir, '.env'), text);

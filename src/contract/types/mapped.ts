@@ -34,7 +34,7 @@ export function evaluateMapped(node: MappedNode, scope: Scope, tools: MemberTool
     if (source.kind === 'union') return unite(source.parts.map((part) => (hasStructure(part) ? mapAs(part) : part)));
     if (source.kind === 'array') return { ...source, element: evaluateValue({ kind: 'number' }) };
     if (source.kind === 'tuple') return mapTuple(source, mapAs);
-    if (/^(?:any|object)$/.test(source.kind)) return { ...recordOf([]), isOpen: true };
+    if (source.kind === 'any') return { ...recordOf([]), isOpen: true };
     if (source.kind !== 'record' || source.isOpen) return sourceShape as Shape;
   }
   const keys = resolve(evaluate(keysNode, scope));

@@ -64,6 +64,8 @@ describe('drain', () => {
     await once(server, 'connection');
     let cuts = 0;
     server.closeAllConnections = () => void cuts++;
+    // On Node 26, a connection without a request is idle for Node's own function.
+    server.closeIdleConnections = () => {};
     await begin(null, { timeout: 60 });
     assert.ok(cuts > 1, 'the drain cut the connections before its end');
   });

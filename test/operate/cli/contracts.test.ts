@@ -291,9 +291,11 @@ test('contracts names a file that does not load for another reason, and what is 
 });
 
 test('contracts writes a type out where a field of it is refused, because the field has type arguments', async (t) => {
+  // A Node that strips types loads no file with an enum.
+  const hasEnum = !process.features.typescript;
   const box = `type Box<T> = { v: T extends 'a' ? 1 : 2 };
 interface Page<T> { rows: Box<T>[]; n: number }
-enum Flag { A = 1 << 0, B = 1 << 1 }
+${hasEnum ? 'enum Flag { A = 1 << 0, B = 1 << 1 }' : ''}
 class Point { x = 0; note!: string }
 `;
   const types = [
@@ -301,8 +303,8 @@ class Point { x = 0; note!: string }
     "{ p: Page<'b'> }",
     "{ [K in 'a' | 'b']: { of: K extends 'a' ? 1 : 2 } }",
     "{ [K in 'a' | 'b']: { of: K extends 'a' ? 1 : 2 } }['a']",
-    '{ f: Flag }',
     'Point',
+    ...(hasEnum ? ['{ f: Flag }'] : []),
   ];
   const fileOf = (i: number) => `controllers/A${i}Controller.ts`;
   const cwd = makeTypeScriptProject(t, Object.fromEntries(types.map((type, i) => [fileOf(i), taking(type, box)])));
@@ -311,7 +313,7 @@ class Point { x = 0; note!: string }
   const declarations = [...text.matchAll(/^export type (\w+) = ([^;]*;)/gm)].map(([, name, body]) => [name, body]);
   assert.deepEqual(declarations, [
     ['Box_a', '{\n  v: 1;'],
-    ['Flag', '1 | 2;'],
+    ...(hasEnum ? [['Flag', '1 | 2;']] : []),
     ['K_in_a_b_of_K_extends_a_1_2', '{\n  a: {\n    of: 1;'],
     ['K_in_a_b_of_K_extends_a_1_22', '{\n  a: {\n    of: 1;'],
     ['Page_b', '{\n  n: number;'],

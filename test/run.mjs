@@ -7,9 +7,8 @@
 // All temporary files of the run are in one folder, which the run removes. This folder also has the cache of `tsx`,
 // which reads the names of all cached files at each start. On a machine that tests all day, these would be 100,000.
 //
-// On Node 20 a process with a module loader sometimes hangs before it loads its first test file, until its time limit
-// ends it. The cause is not known; nodejs/node#50948 describes a similar hang. Such a process is run a second time, but
-// only if none of its tests had begun.
+// A process that hangs before its first test had a result is run a second time, but only if none of its tests had begun. On
+// Node 20 such a process once made a key and exported it (acme/certificate-writer.ts has the cause).
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -54,21 +53,26 @@ isOver = true;
 
 const args = process.argv.slice(2);
 const isFlag = (/** @type {string} */ arg) => arg.startsWith('-');
-// A process waits a third of its time, so five of them keep two cores busy.
-const flags = ['--test', '--test-concurrency=5', '--test-timeout=600000', ...args.filter(isFlag)];
 const paths = args.filter((arg) => !isFlag(arg));
 for (const path of paths.filter((path) => !existsSync(path))) {
   console.error(`There is no test ${path}. Name files and folders of test; the value of a flag follows its "=".`);
   process.exit(1);
 }
 const files = paths.length === 0 ? allTests() : paths.flatMap(filesOf);
+// The slowest process of quick tests takes a minute on two cores.
+const timeout = files.every((file) => isQuick(file) && !isJudge(file)) ? 300_000 : 600_000;
+// A process waits a third of its time, so five of them keep two cores busy.
+const flags = ['--test', '--test-concurrency=5', `--test-timeout=${timeout}`, ...args.filter(isFlag)];
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-run-')));
 const compiled = join(folder, 'compiled');
 const hasJudge = files.some(isJudge);
 const hasTypeScript = hasJudge || files.some((file) => file.endsWith('.ts'));
 const isCompiled = hasTypeScript && !hasJudge && process.env.NODE_V8_COVERAGE === undefined;
 if (hasTypeScript && !isCompiled && !process.features.typescript) flags.unshift('--import', 'tsx');
-const env = { ...process.env, TMPDIR: join(folder, 'tmp') };
+// No test needs certificates of this machine. With them, Node reads 150 certificates at each start, which takes half as
+// long again as the start itself.
+const { NODE_EXTRA_CA_CERTS: _, ...variables } = process.env;
+const env = { ...variables, TMPDIR: join(folder, 'tmp') };
 try {
   // A database server runs as another user and reads files in this folder.
   chmodSync(folder, 0o755);
@@ -161,7 +165,8 @@ function run(files, isSecond = false) {
     [...flags, ...first, '--test-reporter-destination=stdout', ...reporter, ...files],
     { stdio: 'inherit', env },
   );
-  const { stuck, failed } = JSON.parse(readFileSync(report, 'utf8'));
+  const { stuck, unended, failed } = JSON.parse(readFileSync(report, 'utf8'));
+  if (unended.length > 0) console.log(`\nHad begun when the time of its process was over:\n${unended.join('\n')}\n`);
   // Node 22 exits with 0 when a suite fails outside its tests, for example in a hook.
   if (status === 0) return failed > 0 ? 1 : 0;
   if (isSecond) return status ?? 1;

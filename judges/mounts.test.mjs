@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { Agent, request as httpRequest } from 'node:http';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pipeline } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { createTRPCClient, httpBatchLink } from '@trpc/client';
 import express from 'express';
@@ -230,9 +231,9 @@ test('the application that is being replaced serves on', async () => {
 
 test('an Express application in front passes a path on, by the code of docs/MIGRATING.md', async (t) => {
   const page = readFileSync(join(root, 'docs/MIGRATING.md'), 'utf8');
-  const code = /```js\nimport [^\n]+\n(.*?)```/s.exec(page)[1].replace('3000', new URL(url).port);
+  const code = /```js\n(?:import [^\n]+\n)+(.*?)```/s.exec(page)[1].replace('3000', new URL(url).port);
   const app = express();
-  new Function('app', 'send', code)(app, httpRequest);
+  new Function('app', 'send', 'pipeline', code)(app, httpRequest, pipeline);
   app.use((_req, res) => res.status(404).send('old'));
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -241,6 +242,8 @@ test('an Express application in front passes a path on, by the code of docs/MIGR
   assert.equal((await (await fetch(`${front}/api/hono/item/7`)).json()).id, '7');
   assert.equal((await fetch(`${front}/api/hono/upload`, { method: 'POST', body: 'abc' })).status, 200);
   assert.equal(await (await fetch(`${front}/other`)).text(), 'old');
+  const cut = await fetch(`${front}/api/express/boom`, { signal: AbortSignal.timeout(5000) });
+  await assert.rejects(cut.text(), { message: 'terminated' });
   server.closeAllConnections();
 });
 

@@ -160,7 +160,7 @@ function createReader(t: TestContext) {
     run(block: string): void {
       said += execFileSync('sh', ['-e', '-c', block], { cwd: join(home, 'my-api'), env, encoding: 'utf8' });
     },
-    /** Compiles a front end beside the project. Returns the errors as `(line,column): message`. */
+    /** Compiles a front end beside the project. Returns the errors of it and of the client: `(line,column): message`. */
     compile(source: string): string[] {
       const web = join(home, 'web');
       mkdirSync(join(web, 'node_modules'), { recursive: true });
@@ -170,8 +170,8 @@ function createReader(t: TestContext) {
       const options = {
         module: 'esnext',
         moduleResolution: 'bundler',
-        target: 'es2022',
-        lib: ['es2022', 'dom'],
+        target: 'es2020',
+        lib: ['es2020', 'dom'],
         types: [],
       };
       const compilerOptions = {
@@ -179,12 +179,12 @@ function createReader(t: TestContext) {
         strict: true,
         noEmit: true,
         allowImportingTsExtensions: true,
-        skipLibCheck: true,
+        skipDefaultLibCheck: true,
       };
       writeFileSync(join(web, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['main.ts'] }));
       const { stdout } = spawnSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', web], { encoding: 'utf8', cwd: web });
       return Array.from(
-        stdout.matchAll(/^main\.ts(\(\d+,\d+\)): error TS\d+(: .*)$/gm),
+        stdout.matchAll(/^(?:main|\S*\/client\S*)\.ts(\(\d+,\d+\)): error TS\d+(: .*)$/gm),
         ([, at, said]) => `${at}${said}`,
       );
     },

@@ -32,8 +32,7 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
   const base = /^([a-z]+:\/\/[^/]*)?\/?$/i.test(url) ? `${url.replace(/\/$/, '')}/api/` : url.replace(/\/?$/, '/');
   const operationsOf = (group: string) =>
     withEveryName((name) => (input: unknown, callOptions?: object) => {
-      // A quoted route such as 'GET {id}' takes one argument, with all parts of the request. Any other operation takes
-      // its data and then the options.
+      // A quoted route such as 'GET {id}' takes all parts of the request. Any other operation takes data and options.
       const parts = (splitRouteName(name) ? input : { ...callOptions, body: input }) as RequestParts | undefined;
       return startCall(options, parts, () => requestOf(urlOfGroup(base, group), name, parts));
     });

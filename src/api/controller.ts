@@ -6,13 +6,7 @@ import type { Trace } from './controller/trace.ts';
 
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from '../base/errors.ts';
 export type { CookieOptions, HeaderSetters } from './controller/answer-headers.ts';
-export {
-  type Channel,
-  type ChannelEvent,
-  type ChannelReset,
-  channel,
-  type SubscribeOptions,
-} from './controller/channel.ts';
+export * from './controller/channel.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type FileReplyOptions, fileReply } from './controller/file-reply.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
@@ -26,17 +20,7 @@ export type {
 } from './controller/mount.ts';
 export { mount } from './controller/mount.ts';
 export { toNodeStream } from './controller/node-stream.ts';
-export type {
-  Access,
-  AccessRule,
-  JsonSchema,
-  Limit,
-  LimitParams,
-  OperationName,
-  OperationSettings,
-  Operations,
-  StandardSchema,
-} from './controller/operations.ts';
+export type * from './controller/operations.ts';
 export { Reply, type ReplyHeaders } from './controller/reply.ts';
 export {
   type AccessParams,
@@ -54,13 +38,7 @@ export {
   type TaskParams,
   type TimedTask,
 } from './controller/service.ts';
-export type {
-  BackgroundEvent,
-  RequestEvent,
-  SpanAttribute,
-  SpanOptions,
-  Trace,
-} from './controller/trace.ts';
+export type { BackgroundEvent, RequestEvent, SpanAttribute, SpanOptions, Trace } from './controller/trace.ts';
 
 /** Writes to the service's log. `fields` must be JSON-safe, and must not contain secrets. */
 export interface OperationLog {
@@ -86,10 +64,7 @@ export interface ParamsShape {
   readonly query?: object;
   /** The names are in lower case: `{ 'idempotency-key'?: string }`. */
   readonly headers?: object;
-  /**
-   * The user whom `authenticate` of the service file has found. Write `user` where `access` has `'user'`, and `user?`
-   * elsewhere.
-   */
+  /** The user whom `authenticate` of the service file has found: `user?` where `access` has no `'user'`. */
   readonly user?: object;
 }
 
@@ -114,17 +89,11 @@ export interface ControllerParams<Shape extends ParamsShape = object> extends He
   readonly application?: CallingApplication;
   /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
-  /**
-   * The headers that the type declares, checked and converted. Without such a type, all headers, as `request.headers`
-   * has them.
-   */
+  /** The headers that the type declares, checked and converted; without such a type, all of `request.headers`. */
   readonly headers: Shape extends { readonly headers: infer Headers } ? Headers : IncomingHttpHeaders;
   /** The base path of all URLs, to build `Location`: `/api`, for example. `base` is empty when `BASE_PATH` is `/`. */
   readonly base: string;
-  /**
-   * The bytes of the body, decompressed but not parsed. Use them to verify a signature (HMAC) of the body. `bytes` is
-   * empty when the request has no body.
-   */
+  /** The bytes of the body, decompressed but not parsed, to verify a signature (HMAC). Empty without a body. */
   readonly bytes: Uint8Array;
   /** The service's log. Each line has the request id, the group and the operation. */
   readonly log: OperationLog;

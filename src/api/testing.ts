@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { provideChannels } from '../base/channel-hub.ts';
 import { parseSettings } from '../base/config.ts';
-import { describeFailure } from '../base/failure.ts';
+import { explainFailure } from '../base/failure.ts';
 import { groupNameOf } from '../base/group-name.ts';
 import { listen } from '../base/listen.ts';
 import { createLog, type LineSink } from '../base/log.ts';
 import { createTaskLog } from '../base/operation-log.ts';
-import type { Caller, CallerTable } from '../callers/access/key-check.ts';
+import type { Caller } from '../callers/access/key-check.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { logNotLoadable } from '../live/load/group-load.ts';
 import { listControllers } from '../live/load/naming.ts';
@@ -72,10 +72,7 @@ export interface TestCredential {
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
-  /**
-   * The user who calls through the application; `null` for none; default: the `user` of `startTest`, or else the user
-   * whom `authenticate` finds.
-   */
+  /** The user who calls through it; `null` for none; default: that of `startTest`, else whom `authenticate` finds. */
   readonly user?: TestUser | null;
 }
 
@@ -130,7 +127,9 @@ export async function startTest({
   const dataFolder = data ?? createDataFolder();
   const variables = { CONTROLLERS_DIR: controllers, DATA_DIR: dataFolder, LOG_LEVEL: 'debug', ...env };
   const settings = parseSettings(variables, [], { cores: 1, cwd: process.cwd() });
-  checkFolder(settings.controllersDir);
+  const { controllersDir } = settings;
+  // The service treats a missing folder as an empty one. In a test, it is a mistake.
+  explainFailure(`Cannot read the controllers folder ${controllersDir}`, () => listControllers(controllersDir));
   const write = (line: string) => void lines.push(JSON.parse(line));
   const sink: LineSink = { write };
   const log = createLog({ level: settings.logLevel, sink });
@@ -141,7 +140,8 @@ export async function startTest({
     settings,
     log,
     sink,
-    withCallers: (table) => addTestCallers(testCallers, table),
+    // The credentials of the test come before those of the table.
+    withCallers: (table) => ({ ...table, identify: (key) => testCallers.get(key) ?? table.identify(key) }),
     withUsers(service) {
       hasAuthenticate = service.authenticate !== undefined;
       return addTestUsers(testUsers, service);
@@ -228,15 +228,6 @@ export async function startTest({
   };
 }
 
-/** Refuses a missing folder, which is a mistake in a test. The service treats such a folder as an empty one. */
-function checkFolder(folder: string): void {
-  try {
-    listControllers(folder);
-  } catch (error) {
-    throw new Error(`Cannot read the controllers folder ${folder}: ${describeFailure(error)}`);
-  }
-}
-
 const openServices = new Set<WorkerParts>();
 /**
  * Closed services whose controllers are not yet disposed of. Node loads a module once, so all services of this process
@@ -257,11 +248,6 @@ function createDataFolder(): string {
 function removeDataFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   dataFolders.delete(folder);
-}
-
-/** The credentials of the test come before those of `table`. */
-function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
-  return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
 interface TestUsers {
@@ -324,14 +310,11 @@ function createCaller(
 function checkErrors(lines: readonly LogLine[], expectedEvents: ReadonlySet<string>): void {
   const unexpectedLines = lines.filter(({ level, event }) => level === 'error' && !expectedEvents.has(event));
   if (unexpectedLines.length === 0) return;
-  const descriptions = unexpectedLines.map(
-    ({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indent(stack)}`,
-  );
+  const descriptions = unexpectedLines.map(({ time, level, pid, event, stack, ...facts }) => {
+    const shownStack = stack === undefined ? '' : `\n${stack}`.replaceAll('\n', '\n    ');
+    return `\n  ${event} ${JSON.stringify(facts)}${shownStack}`;
+  });
   throw new Error(
     `The log has errors that the test does not expect (call expectErrors with those it does):${descriptions.join('')}`,
   );
-}
-
-function indent(stack: unknown): string {
-  return typeof stack === 'string' ? `\n    ${stack.replaceAll('\n', '\n    ')}` : '';
 }

@@ -1,9 +1,6 @@
-// Loads modules of Node with `require`, because `import` reads every export, and some exports are slow to create:
-// - WebSocket in node:http: Node 22 and later load a whole HTTP client for it, which costs 40 ms and 12 MB a process.
-// - Web Crypto in node:crypto.
-//
-// No process of the service uses these two exports. A function loads its module when it is called, so a process loads
-// only the modules that its settings need.
+// Loads modules of Node with `require`, and only those that the settings need. `import` reads every export, and two
+// that no process needs are slow: Web Crypto in node:crypto, and WebSocket in node:http. For the latter, Node 22 and
+// later load a whole HTTP client, which costs 40 ms and 12 MB a process.
 import type * as Crypto from 'node:crypto';
 import type * as Http from 'node:http';
 import type * as Https from 'node:https';

@@ -5,6 +5,7 @@ import { whyNotPublic } from './files/public-dir.ts';
 import { prefixedName } from './ignored-variables.ts';
 import { InvalidValue, isKeyText } from './setting-values.ts';
 import { isSecure, type ProcessFacts, type SettingRow, type Settings, settingRows } from './settings.ts';
+import type { Fields } from './values.ts';
 
 export class SettingsError extends Error {}
 
@@ -53,11 +54,7 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
   return Object.fromEntries(readings.map(({ row, value }) => [row.key, value])) as unknown as Settings;
 }
 
-export function readSettings(
-  env: NodeJS.ProcessEnv,
-  flags: Readonly<Record<string, unknown>>,
-  processFacts: ProcessFacts,
-): SettingReading[] {
+export function readSettings(env: NodeJS.ProcessEnv, flags: Fields, processFacts: ProcessFacts): SettingReading[] {
   const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
   const readings = settingRows(processFacts, hasDomains).map((row): SettingReading => {
     const flag = flags[flagNameOf(row.name)] as string | undefined;
@@ -83,7 +80,7 @@ export function readSettings(
 }
 
 function conflictOf(
-  { row: { key } }: SettingReading,
+  { row: { key }, source }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort, publicDir, publicFallback, ...folders }: Settings,
 ): string | undefined {
   if (key === 'publicFallback' && publicFallback !== undefined && publicDir === undefined)
@@ -97,7 +94,9 @@ function conflictOf(
   if (key === 'domains' && domains.length > 0 && tlsCert !== undefined)
     return 'DOMAINS: a certificate is either ordered or given by TLS_CERT';
   if (key !== 'httpPort' || httpPort === undefined) return undefined;
-  if (!isSecure({ tlsCert, domains })) return 'HTTP_PORT: it leads to HTTPS, which takes DOMAINS or TLS_CERT';
+  // The default is 80 for DOMAINS alone, so DOMAINS has a problem of its own.
+  if (!isSecure({ tlsCert, domains }))
+    return source === 'default' ? undefined : 'HTTP_PORT: it leads to HTTPS, which takes DOMAINS or TLS_CERT';
   return httpPort !== 0 && (httpPort === port || httpPort === opsPort)
     ? `HTTP_PORT: ${httpPort} is taken by another port`
     : undefined;

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as util from 'node:util';
 import { parseCommandLine, START_FLAGS } from './config.ts';
-import { describeFailure, errorCode } from './failure.ts';
+import { explainFailure, unlessMissing } from './failure.ts';
 import { isKeyText } from './setting-values.ts';
 import { settingRows } from './settings.ts';
 
@@ -27,7 +27,6 @@ export function envFileOf(argv: readonly string[], env: Environment): string {
   return (values['env-file'] as string | undefined) ?? (env.ENV_FILE || (values.dev ? DEV : 'off'));
 }
 
-/** @param envFile the value of ENV_FILE @returns absolute paths */
 export function envFilePaths(envFile: string, cwd = process.cwd()): string[] {
   const names = envFile === DEV ? DEV_FILES : envFile === '' || envFile === 'off' ? [] : [envFile];
   if (isKeyText(envFile)) throw new Error('ENV_FILE: the value is not the path of a file');
@@ -42,7 +41,9 @@ export function envFilePaths(envFile: string, cwd = process.cwd()): string[] {
 export function withEnvFiles(env: Environment, envFile: string, cwd?: string, parse: ParseEnv = util.parseEnv) {
   const variables: Record<string, string | undefined> = { ...env };
   for (const path of envFilePaths(envFile, cwd)) {
-    const text = readText(path, envFile === DEV);
+    const read = () => readFileSync(path, 'utf8');
+    const readMissing = () => unlessMissing(read, undefined);
+    const text = explainFailure(`ENV_FILE: cannot read ${path}`, envFile === DEV ? readMissing : read);
     if (text === undefined) continue;
     if (typeof parse !== 'function')
       throw new Error(`${path}: Node ${process.versions.node} cannot read it: use 20.12 or newer, or ENV_FILE=off`);
@@ -71,13 +72,4 @@ function settingsIn(text: string): string[] {
   const names = settingRows({ cores: 1 }).map(({ name }) => name);
   const line = new RegExp(`^[\\uFEFF \\t]*(?:export[ \\t]+)?(${names.join('|')})[ \\t]*[=:]`, 'gm');
   return Array.from(text.matchAll(line), ([, name = '']) => name);
-}
-
-function readText(path: string, mayBeMissing: boolean): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (mayBeMissing && errorCode(error) === 'ENOENT') return undefined;
-    throw new Error(`ENV_FILE: cannot read ${path}: ${describeFailure(error)}`);
-  }
 }

@@ -10,7 +10,6 @@ export interface ErrorFacts {
   cause?: string;
 }
 
-/** Why the file of a group, or the service file, did not load, and where the mistake is. */
 export interface LoadFailureFacts {
   /** The name of the group, or `service` for the service file. */
   group: string;
@@ -51,7 +50,6 @@ interface MessageFacts extends OperationFacts {
   [field: string]: unknown;
 }
 
-/** A task of the service file, and the time of its run. */
 interface TaskFacts {
   task: string;
   due_at?: string;

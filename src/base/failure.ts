@@ -44,6 +44,25 @@ export function attempt<T, F>(work: () => T, fallback: F): T | F {
   }
 }
 
+/** Returns the result of `read`, or `fallback` when there is no such file. @throws any other error of `read` */
+export function unlessMissing<T, F>(read: () => T, fallback: F): T | F {
+  try {
+    return read();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return fallback;
+    throw error;
+  }
+}
+
+/** Returns the result of `work`. @throws Error of one line: what cannot be done, such as `Cannot write /x`, and why */
+export function explainFailure<T>(what: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new Error(`${what}: ${describeFailure(error)}`);
+  }
+}
+
 /**
  * Returns one line: the sentence for the code, else the code, else the first line of the message. Node's own message
  * would also name the path and the system call: `EACCES: permission denied, open '/data/session.key'`.

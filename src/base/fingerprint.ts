@@ -13,12 +13,10 @@ export function fingerprintOf(stat: Stats | undefined): string {
   return stat === undefined ? 'absent' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
 }
 
-/** @returns undefined when the file does not exist or is not accessible */
 export function statOf(path: string): Stats | undefined {
   return attempt(() => statSync(path, { throwIfNoEntry: false }), undefined);
 }
 
-/** Returns the real path, or `path` itself when there is no such file. */
 export function realPathOf(path: string): string {
   return attempt(() => realpathSync.native(path), path);
 }

@@ -53,17 +53,13 @@ export function pathOfGroup(basePath: string, urlName: string): string {
 /** A cache of `urlNameOf`, because each request needs the name: `User` → `user`. */
 const urlNamesByGroup = new Map<string, string>();
 
+type Served = Record<'group' | 'groupInUrl' | 'operation', string>;
+
 /**
- * Returns the `page` of a request, for the log and the metrics:
- * - the URL name of the group that served the request: `user`,
- * - or, for a route of Gatefold itself, the path of the route: `openapi.json`,
- * - or '' when nothing served the request.
+ * Returns the `page` of a request, for the log and the metrics: the URL name of the group that served the request
+ * (`user`), the path of a route of Gatefold itself (`openapi.json`), or '' when nothing served the request.
  */
-export function servingPage({
-  group,
-  groupInUrl,
-  operation,
-}: Record<'group' | 'groupInUrl' | 'operation', string>): string {
+export function servingPage({ group, groupInUrl, operation }: Served): string {
   // Without an operation, `groupInUrl` is any text of a client, which would make the number of metrics unlimited.
   if (group === '') return operation === '' ? '' : groupInUrl;
   let page = urlNamesByGroup.get(group);

@@ -2,18 +2,12 @@
 // terminal obeys as commands. So `plain` replaces these characters before the text is printed.
 import { relative } from 'node:path';
 
-export interface Ink {
-  readonly red: Paint;
-  readonly yellow: Paint;
-  readonly green: Paint;
-  readonly dim: Paint;
-  readonly bold: Paint;
-}
+export type Ink = Readonly<ReturnType<typeof createInk>>;
 
-export type Paint = (text: string) => string;
+type Paint = (text: string) => string;
 
 /** The functions change nothing without a terminal, with TERM=dumb, or with NO_COLOR (no-color.org). */
-export function createInk({ isTTY, env }: { isTTY: boolean; env: NodeJS.ProcessEnv }): Ink {
+export function createInk({ isTTY, env }: { isTTY: boolean; env: NodeJS.ProcessEnv }) {
   const hasColours = isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
   // The numbers are those of the escape sequence SGR: 31 begins red, and 39 ends a colour.
   const paint = (on: number, off: number): Paint =>
@@ -21,7 +15,6 @@ export function createInk({ isTTY, env }: { isTTY: boolean; env: NodeJS.ProcessE
   return { red: paint(31, 39), yellow: paint(33, 39), green: paint(32, 39), dim: paint(2, 22), bold: paint(1, 22) };
 }
 
-/** Replaces each control or invisible character by U+FFFD. */
 export function plain(text: string): string {
   return text.replaceAll(/\p{C}/gu, '\u{fffd}');
 }

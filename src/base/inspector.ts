@@ -2,21 +2,17 @@
 // person thinks, so no time limit may count.
 let inspector: typeof import('node:inspector') | undefined;
 
-export interface InspectorAddress {
-  readonly host: string;
-  readonly port: number;
-}
+export type InspectorAddress = Readonly<ReturnType<typeof parseInspectorAddress>>;
 
 /** `--inspect-port` and `--inspect-publish-uid` open nothing. */
 const OPENS_INSPECTOR = /(?:^|\s)--inspect(?:-brk|-wait)?(?:=|\s|$)/;
 
-/** Returns whether a command line, or NODE_OPTIONS, opens the inspector. */
 export function asksForInspector(words: readonly string[] = process.execArgv): boolean {
   return [...words, process.env.NODE_OPTIONS ?? ''].some((word) => OPENS_INSPECTOR.test(word));
 }
 
 /** Parses the value of `--inspect`. @throws Error with a message of one line */
-export function parseInspectorAddress(text: string): InspectorAddress {
+export function parseInspectorAddress(text: string) {
   const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? [];
   if (port === '' || Number(port) > 65_535)
     throw new Error(`--inspect: ${JSON.stringify(text)} is not a port or HOST:PORT`);

@@ -1,11 +1,8 @@
 // The sockets that systemd has opened for this service (sd_listen_fds(3)). They stay open while the service is
 // replaced, so the kernel queues connections instead of refusing them.
-export interface ListenFds {
-  /** The descriptor for PORT. */
-  readonly http?: number | undefined;
-  /** The descriptor for HTTP_PORT. */
-  readonly httpPort?: number | undefined;
-}
+
+/** The descriptors for PORT and for HTTP_PORT. */
+export type ListenFds = Readonly<ReturnType<typeof takeListenFds>>;
 
 /** The first descriptor that systemd passes. */
 const FIRST = 3;
@@ -15,14 +12,14 @@ const FIRST = 3;
  *
  * @throws Error with a message of one line, when a socket has a name that nothing serves
  */
-export function takeListenFds(env: NodeJS.ProcessEnv = process.env, pid: number = process.pid): ListenFds {
+export function takeListenFds(env: NodeJS.ProcessEnv = process.env, pid: number = process.pid) {
+  const found: { http?: number | undefined; httpPort?: number | undefined } = {};
   const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES = '' } = env;
   for (const name of ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'LISTEN_PIDFDID']) delete env[name];
   const count = Number(LISTEN_FDS);
   // The variables of a parent are not for this process. Its descriptors with these numbers are something else.
-  if (Number(LISTEN_PID) !== pid || !Number.isSafeInteger(count) || count < 1) return {};
+  if (Number(LISTEN_PID) !== pid || !Number.isSafeInteger(count) || count < 1) return found;
   const names = LISTEN_FDNAMES.split(':');
-  const found: { http?: number; httpPort?: number } = {};
   for (let index = 0; index < count; index++) {
     const name = names[index] ?? '';
     // A unit without FileDescriptorName has its own name, such as `shop.socket`.

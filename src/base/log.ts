@@ -35,12 +35,7 @@ export interface LineSink {
   flush?(): void;
 }
 
-export interface LogOptions {
-  readonly level: LogLevel;
-  readonly sink: LineSink;
-}
-
-export function createLog({ level, sink }: LogOptions): Log {
+export function createLog({ level, sink }: { readonly level: LogLevel; readonly sink: LineSink }): Log {
   const threshold = LOG_LEVELS.indexOf(level);
   const methodFor = (eventLevel: Exclude<LogLevel, 'silent'>) => {
     if (LOG_LEVELS.indexOf(eventLevel) < threshold) return () => {};

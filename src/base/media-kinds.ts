@@ -1,7 +1,6 @@
 // The media types of request bodies that the gateway decodes itself, and what they mean in `accepts` of an operation.
 // The essence of a media type is the type without its parameters, in lower case: `text/plain`.
 
-/** How the gateway decodes a body. */
 export type DecodedKind = 'json' | 'form' | 'multipart' | 'text';
 
 export const DECODED_KINDS: ReadonlyMap<string, DecodedKind> = new Map([
@@ -11,7 +10,6 @@ export const DECODED_KINDS: ReadonlyMap<string, DecodedKind> = new Map([
   ['text/plain', 'text'],
 ]);
 
-/** Returns undefined for a type that the gateway does not decode. */
 export function decodedKind(essence: string): DecodedKind | undefined {
   return essence.endsWith('+json') ? 'json' : DECODED_KINDS.get(essence);
 }

@@ -59,9 +59,7 @@ export function bindSocket(
  *
  * @returns undefined when the descriptor is no TCP socket
  */
-export function adoptSocket(
-  fd: number,
-): { readonly socket: BoundSocket; readonly port: number; readonly address: string } | undefined {
+export function adoptSocket(fd: number) {
   const handle = createHandle(null, 0, -1, fd);
   if (typeof handle === 'number') return undefined;
   const { port, address } = localAddressOf(handle);
@@ -154,11 +152,13 @@ export function stopParsingAfter(request: IncomingMessage): void {
  * Lets a request emit `end` that Node has closed because it has no body (the option `optimizeEmptyRequests`). Uses the
  * private flag `_dumped`, and runs the constructor of Readable again. On a Node without the flag, nothing changes.
  */
-export function reviveRequest(request: IncomingMessage): void {
+export function reviveRequest(request: IncomingMessage, response: ServerResponse): void {
   if (!request.closed || !(request as { _dumped?: boolean })._dumped) return;
   Reflect.apply(Readable, request, [{}]);
   Object.assign(request, { _dumped: false });
   request.push(null);
+  // Node does so for a request that nobody reads, and has done it for this one.
+  response.once('finish', () => request.resume());
 }
 
 /**
@@ -182,6 +182,24 @@ export function watchBody(
       return push.call(request, chunk, encoding);
     },
   });
+}
+
+/**
+ * Frees a socket from its response, so that a library can assign its own, as `@fastify/websocket` does. `detachSocket`
+ * would also take the socket from the response. Sets the private property `_httpMessage`. On a Node without it,
+ * `assignSocket` of the library throws.
+ *
+ * @returns a function that gives the socket back to its response. For that of the library, the client is gone
+ */
+export function lendSocket(socket: Net.Socket): () => void {
+  const lent = socket as { _httpMessage?: Http.ServerResponse | null | undefined };
+  const { _httpMessage: own } = lent;
+  lent._httpMessage = null;
+  return () => {
+    const { _httpMessage: other } = lent;
+    lent._httpMessage = own;
+    if (other !== own) other?.emit('close');
+  };
 }
 
 /**

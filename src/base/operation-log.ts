@@ -5,12 +5,10 @@ import type { Exchange } from '../request/exchange.ts';
 import { attempt, isError } from './failure.ts';
 import { describeError, idsOf, type Log, type LogFields, stackWithCause } from './log.ts';
 
-/** The fields of a log line that only the service may set. */
 const RESERVED_FIELDS: ReadonlySet<string> = new Set(
   'time level event pid message request_id trace_id span_id group operation'.split(' '),
 );
 
-/** The log of a task of the service file. */
 export function createTaskLog(log: Log, task: string): OperationLog {
   const lineFields = (message: string, fields?: LogFields) => {
     return { ...safeFields(fields), message: messageText(message), task };

@@ -9,14 +9,12 @@ const HEADERS_OF_THE_SERVER: ReadonlySet<string> = new Set(
 /** Headers that describe the body of a result. So the body of an error, or an answer without a body, lacks them. */
 export const DESCRIBES_CONTENT = /^content-(?!location$|security-policy)/i;
 
-/** Returns the headers of both. The second ones win, whatever the case of their names. */
-export function mergeHeaders<Value>(
-  headers: Readonly<Record<string, Value>>,
-  own: Readonly<Record<string, Value>>,
-): Record<string, Value> {
-  const ownNames = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+/** Returns the headers of both. The second ones win, whatever the case of their names, unless they are undefined. */
+export function mergeHeaders<Value>(headers: Readonly<Record<string, Value>>, own: Readonly<Record<string, Value>>) {
+  const ownEntries = Object.entries(own).filter(([, value]) => value !== undefined);
+  const ownNames = new Set(ownEntries.map(([name]) => name.toLowerCase()));
   const others = Object.entries(headers).filter(([name]) => !ownNames.has(name.toLowerCase()));
-  return { ...Object.fromEntries(others), ...own };
+  return Object.fromEntries([...others, ...ownEntries]);
 }
 
 interface Line {

@@ -2,10 +2,10 @@
 // Files are polled, because file events do not reach mounted volumes. Valid content is live at once. Invalid content or
 // a missing file is reported once, after several looks in a row have found it, and the last valid content stays live.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
-import { open, readFile, stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure, errorCode } from './failure.ts';
 
-/** The bytes of the files, or the reason why a file cannot be read. */
 export type Content =
   | { readonly files: readonly Buffer[]; readonly path?: undefined; readonly reason?: undefined }
   | {
@@ -30,15 +30,29 @@ export function isSameContent(one: Content, other: Content): boolean {
   return one.files.length === files.length && one.files.every((bytes, index) => files[index]?.equals(bytes));
 }
 
+type AnyStats = Stats | BigIntStats;
+
 /** Refuses large files, and all but regular files, because opening a FIFO may wait for a writer for ever. */
-function checkFile(path: string, stats: Stats | BigIntStats, maxBytes: number): void {
-  if (!stats.isFile()) throw Object.assign(new Error('it is not a regular file'), { path });
-  if (stats.size > maxBytes) throw Object.assign(new Error(`it is larger than ${maxBytes} bytes`), { path });
+function checkFiles(paths: readonly string[], stats: readonly AnyStats[], maxBytes: number): void {
+  for (const [index, stat] of stats.entries()) {
+    const path = paths[index];
+    if (!stat.isFile()) throw Object.assign(new Error('it is not a regular file'), { path });
+    if (stat.size > maxBytes) throw Object.assign(new Error(`it is larger than ${maxBytes} bytes`), { path });
+  }
+}
+
+async function readFiles(paths: readonly string[], stats: readonly AnyStats[]): Promise<Content> {
+  const read = (path: string, index: number) => readWhole(path, Number(stats[index]?.size));
+  return { files: await Promise.all(paths.map(read)) };
 }
 
 export function readContent(paths: readonly string[], maxBytes: number): Content {
   try {
-    for (const path of paths) checkFile(path, statSync(path), maxBytes);
+    checkFiles(
+      paths,
+      paths.map((path) => statSync(path)),
+      maxBytes,
+    );
     return { files: paths.map((path) => readFileSync(path)) };
   } catch (error) {
     return failureOf(error, paths);
@@ -49,8 +63,8 @@ export function readContent(paths: readonly string[], maxBytes: number): Content
 export async function readContentAsync(paths: readonly string[], maxBytes: number): Promise<Content> {
   try {
     const stats = await Promise.all(paths.map((path) => stat(path)));
-    for (const [index, path] of paths.entries()) checkFile(path, stats[index] as Stats, maxBytes);
-    return { files: await Promise.all(paths.map((path, index) => readLargeFile(path, (stats[index] as Stats).size))) };
+    checkFiles(paths, stats, maxBytes);
+    return await readFiles(paths, stats);
   } catch (error) {
     return failureOf(error, paths);
   }
@@ -60,9 +74,12 @@ export async function readContentAsync(paths: readonly string[], maxBytes: numbe
 const READ_BYTES = 4 * 1024 * 1024;
 
 /** Reads a large file in half the time of `fs.readFile`. A file that grows meanwhile is read as far as `size`. */
-async function readLargeFile(path: string, size: number): Promise<Buffer> {
+async function readWhole(path: string, size: number): Promise<Buffer> {
   const file = await open(path);
   try {
+    // The file may have grown since its stat, and a part of it, as of a session key, could be valid. Some file systems
+    // give each file the size 0.
+    if (size <= MAX_SYNC_SIZE) return await file.readFile();
     const bytes = Buffer.allocUnsafeSlow(size);
     let end = 0;
     for (let count = -1; count !== 0 && end < size; end += count)
@@ -108,8 +125,6 @@ export interface LiveFileStatus {
   readonly lastFailure?: string;
 }
 
-export type LiveFile = ReturnType<typeof createLiveFile>;
-
 /**
  * Bytes of the largest file that is reread regularly, even while its stat (inode, size and times) stays the same. Some
  * file systems keep no times, so a change may leave the stat the same.
@@ -150,7 +165,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>) {
   let waitingLook: Promise<void> | undefined;
   /** Whether a caller of the next look knows of a change. */
   let isUrgent = false;
-  let endPause = () => {};
+  let pause = new AbortController();
   let timer = setTimeout(poll, pollMs).unref();
 
   async function poll(): Promise<void> {
@@ -166,7 +181,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>) {
   function look(): Promise<void> {
     waitingLook ??= lastLook.then(async () => {
       const delay = isUrgent ? 0 : lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - now();
-      if (delay > 0) await pause(delay);
+      pause = new AbortController();
+      if (delay > 0) await sleep(delay, undefined, { signal: pause.signal }).catch(() => {});
       waitingLook = undefined;
       lookedAt = now();
       const isSync = isUrgent;
@@ -178,21 +194,11 @@ export function createLiveFile<T>(options: LiveFileOptions<T>) {
     return waitingLook;
   }
 
-  function pause(delay: number): Promise<void> {
-    return new Promise((resolve) => {
-      const pauseTimer = setTimeout(resolve, delay);
-      endPause = () => {
-        clearTimeout(pauseTimer);
-        resolve();
-      };
-    });
-  }
-
   /** Looks at once, for a caller that knows that this machine has just written the files. */
   function lookNow(): Promise<void> {
     isUrgent = true;
     const nextLook = look();
-    endPause();
+    pause.abort();
     return nextLook;
   }
 
@@ -207,12 +213,10 @@ export function createLiveFile<T>(options: LiveFileOptions<T>) {
       else if (!mustReread(time, stats)) return undefined;
       lastStats = statsText;
       readAt = time;
-      for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, maxBytes);
-      const isSmall = stats.every(({ size }) => size <= MAX_SYNC_SIZE);
-      if (isSync && isSmall) return { files: paths.map((path) => readFileSync(path)) };
-      const read = (path: string, index: number) =>
-        isSmall ? readFile(path) : readLargeFile(path, Number(stats[index]?.size));
-      return { files: await Promise.all(paths.map(read)) };
+      checkFiles(paths, stats, maxBytes);
+      if (isSync && stats.every(({ size }) => size <= MAX_SYNC_SIZE))
+        return { files: paths.map((path) => readFileSync(path)) };
+      return await readFiles(paths, stats);
     } catch (error) {
       // The next look reads the files again, even if their stats are the same as before the error.
       lastStats = '';

@@ -18,7 +18,6 @@ export interface PrettyOptions {
   readonly ink: Ink;
   /** Paths below this folder are shown relative to it. */
   readonly cwd: string;
-  /** Returns the width of the terminal, or undefined when the width is unknown. */
   readonly columns?: () => number | undefined;
 }
 

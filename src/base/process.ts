@@ -30,7 +30,6 @@ export function readProcessBasics() {
   return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink };
 }
 
-/** Opens the log. With LOG_FORMAT=auto, the log is for people on a terminal, and JSON elsewhere. */
 function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undefined } {
   const writer = createLogWriter(2);
   const isTTY = isatty(2);

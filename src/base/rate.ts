@@ -9,7 +9,6 @@ export interface Rate {
   readonly burst: number;
 }
 
-/** Describes the form of a rate in messages. */
 export const RATE_FORM = 'a rate such as 100/s, 5000/h, 20/15m or 100/s burst 500';
 
 const RATE = /^([1-9]\d{0,8})\/([1-9]\d{0,3})?([smhd])(?: burst ([1-9]\d{0,8}))?$/;

@@ -1,14 +1,8 @@
 // Headers that only the server writes. All names here are in lower case.
 
-const RESERVED_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'keep-alive',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'x-request-id',
-]);
+const RESERVED_HEADERS: ReadonlySet<string> = new Set(
+  'connection content-length keep-alive trailer transfer-encoding upgrade x-request-id'.split(' '),
+);
 
 /**
  * Returns whether only the server may set the header, and no operation. Such a header says how long the message is, or

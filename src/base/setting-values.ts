@@ -11,7 +11,6 @@ import { isOrigin, isToken, withoutBrackets } from './values.ts';
 /** Thrown by each parser. The message names the form that the value needs: `a path`. */
 export class InvalidValue extends Error {}
 
-/** Both limits are valid values. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -53,7 +52,6 @@ export function folder(cwd: string) {
   };
 }
 
-/** Parses the path of a file. Refuses the text of a PEM file. */
 export function file(cwd: string) {
   return (text: string): string => {
     if (isKeyText(text)) throw new InvalidValue('the path of a file');
@@ -61,7 +59,6 @@ export function file(cwd: string) {
   };
 }
 
-/** Parses the name of a file in a folder. */
 export function fileName(text: string): string {
   if (!isServable(text.split('/'))) throw new InvalidValue('the name of a file in the folder, such as index.html');
   return text;
@@ -75,16 +72,14 @@ export function isKeyText(text: string): boolean {
 /** Parses addresses and CIDR blocks. callers/access/address.ts compares addresses with the list. */
 export function networks(text: string): readonly string[] {
   const list = listOf(text);
-  for (const entry of list) {
-    const [address = '', bits, ...rest] = entry.split('/');
-    const maxBits = isIP(address) === 4 ? 32 : 128;
-    const isValid =
-      isIP(address) !== 0 &&
-      rest.length === 0 &&
-      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= maxBits));
-    if (!isValid) throw new InvalidValue('a list of addresses and blocks such as 10.0.0.0/8,::1');
-  }
+  if (!list.every(isNetwork)) throw new InvalidValue('a list of addresses and blocks such as 10.0.0.0/8,::1');
   return list;
+}
+
+function isNetwork(entry: string): boolean {
+  const [address = '', bits = '0', ...rest] = entry.split('/');
+  const maxBits = isIP(address) === 4 ? 32 : 128;
+  return isIP(address) !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= maxBits;
 }
 
 /** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes ''. */
@@ -129,7 +124,6 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
   return list;
 }
 
-/** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
 /** Parses the values of a request that its trace gets: `query`, and names of headers. */

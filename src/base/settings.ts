@@ -6,9 +6,7 @@ import { parseAgeOrOff, parseStoreKeys, storeAddressParser } from './store-addre
 
 /** The facts about this process that default values and relative paths depend on. */
 export interface ProcessFacts {
-  /** The number of processor cores that the process may use. */
   readonly cores: number;
-  /** The base folder of relative paths. The default is the current working directory. */
   readonly cwd?: string;
 }
 
@@ -95,7 +93,6 @@ type Table = ReturnType<typeof tableOf>;
 
 export type Settings = { readonly [K in keyof Table]: ReturnType<Table[K]['parse']> };
 
-/** The descriptions that `gatefold help` prints. */
 const ABOUT: Readonly<Record<keyof Settings, string>> = {
   port: 'TCP port of the service, 443 by default with DOMAINS; 0 takes any free one',
   host: 'Address to listen on; empty: all interfaces',
@@ -156,7 +153,6 @@ export function settingRows(processFacts: ProcessFacts, hasDomains = false): rea
   return keys.map((key) => ({ key, ...table[key], about: ABOUT[key] }));
 }
 
-/** Returns whether the service speaks HTTPS. */
 export function isSecure({ tlsCert, domains }: Pick<Settings, 'tlsCert' | 'domains'>): boolean {
   return tlsCert !== undefined || domains.length > 0;
 }

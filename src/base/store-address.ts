@@ -1,5 +1,6 @@
 // Parses STORE, STORE_KEY and STORE_MAX_AGE here, because src/operate/store is loaded only when STORE has an address.
 import { resolve } from 'node:path';
+import { attempt } from './failure.ts';
 import { InvalidValue } from './setting-values.ts';
 import { TIME_UNITS } from './time.ts';
 import { withoutBrackets } from './values.ts';
@@ -90,11 +91,9 @@ function checkChannelBinding(binding: string, tls: StoreAddress['tls']): void {
 }
 
 function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new InvalidValue(`${FORM}; write % as %25`);
-  }
+  const decoded = attempt(() => decodeURIComponent(text), undefined);
+  if (decoded === undefined) throw new InvalidValue(`${FORM}; write % as %25`);
+  return decoded;
 }
 
 /**

@@ -20,7 +20,6 @@ export const RANDOM_ID = 2;
  * later version may have more fields.
  */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
-/** The number of characters of a header of version 00. */
 const VERSION_00_LENGTH = 55;
 
 /** Parses the header. @returns undefined when the header is malformed, so that the request begins a new trace */

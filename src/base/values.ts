@@ -75,6 +75,16 @@ export function withoutBrackets(host: string): string {
   return host.replace(/^\[(.*)\]$/, '$1');
 }
 
+/** Removes the spaces and tabs around a text. With the expression `[ \t]+$`, 16 KiB of tabs within a text take 1 s. */
+export function trimBlanks(text: string): string {
+  const isBlank = (index: number) => text[index] === ' ' || text[index] === '\t';
+  let start = 0;
+  let end = text.length;
+  while (isBlank(start)) start++;
+  while (end > start && isBlank(end - 1)) end--;
+  return text.slice(start, end);
+}
+
 /** Returns whether a value is a scope of RFC 6749, 3.3: printable ASCII without space, quote and backslash. */
 export function isScope(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);

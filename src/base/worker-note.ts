@@ -24,7 +24,6 @@ export interface Heap {
 /** The place of the heap in the file. The request is before it. */
 const HEAP_OFFSET = 1024;
 const NOTE_SIZE = HEAP_OFFSET + 64;
-/** The variable by which a worker learns the descriptor. */
 const NOTE_VARIABLE = 'GATEFOLD_WORKER_NOTE';
 let noteCount = 0;
 
@@ -41,13 +40,9 @@ export function openNote() {
       const length = readSync(fd, bytes, 0, NOTE_SIZE, 0);
       const at = fstatSync(fd).mtime.toISOString();
       closeSync(fd);
-      const [last_request = '', last_request_id = ''] = bytes
-        .toString('utf8', 0, Math.min(length, HEAP_OFFSET))
-        .split('\n');
-      const [used = Number.NaN, limit = Number.NaN] = bytes
-        .toString('latin1', HEAP_OFFSET, length)
-        .split(' ')
-        .map(Number);
+      const [last_request = '', last_request_id = ''] = bytes.toString('utf8', 0, HEAP_OFFSET).split('\n');
+      const heapTexts = bytes.toString('latin1', HEAP_OFFSET, length).split(' ');
+      const [used = Number.NaN, limit = Number.NaN] = heapTexts.map(Number);
       return {
         request: last_request_id === '' ? undefined : { last_request, last_request_id, last_request_at: at },
         heap: limit > 0 ? { used, limit } : undefined,

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// The entry of the `gatefold` command: `gatefold routes` runs operate/cli/routes.ts. Commands also start this file in
-// another process, with an internal first word: INSPECT_FOLDER to load the controllers, DEPLOY_ON_MACHINE on a target
-// machine.
+// The entry of the `gatefold` command. Commands also start this file in another process, with an internal first word:
+// INSPECT_FOLDER to load the controllers, DEPLOY_ON_MACHINE on a target machine.
 import { INSPECT_FOLDER } from '../operate/cli/command.ts';
 import { runGatefold } from '../operate/cli/commands.ts';
 import { DEPLOY_ON_MACHINE } from '../operate/cli/deploy/order.ts';

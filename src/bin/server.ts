@@ -16,7 +16,6 @@ import type { DevRecord } from '../live/supervisor/generation-file.ts';
 import type { Dev } from '../live/supervisor/serve.ts';
 import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
 import type { Announcer } from '../operate/cli/announce.ts';
-import type { Certificates } from '../operate/https/certificates.ts';
 import type { OperationsServer } from '../operate/ops/server.ts';
 import type { SharedStore } from '../operate/store/link.ts';
 import { entryPath, version } from '../own-files.ts';
@@ -78,14 +77,12 @@ async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<
   return createOperationsServer({ port: opsPort, host: opsHost, workers, ready, log, droppedLines: sink.droppedLines });
 }
 
-/** Creates the part that prints the routes on the terminal, for development. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('../operate/cli/announce.ts');
   return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
 }
 
-/** Creates the parts that only `gatefold dev` has. */
 async function createDev({ settings, log }: ProcessBasics): Promise<Dev> {
   const { createTypeMaker } = await import('../live/supervisor/type-maker.ts');
   return { record: watchEnvFiles(log), makeTypes: createTypeMaker(settings.controllersDir, log) };
@@ -113,10 +110,7 @@ async function createStore({ settings, log, sink }: ProcessBasics): Promise<Shar
   return createSharedStore({ scriptPath, scriptArguments, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
 }
 
-async function createCertificates(
-  { settings, log }: ProcessBasics,
-  { httpPort: httpPortFd }: ListenFds,
-): Promise<Certificates | undefined> {
+async function createCertificates({ settings, log }: ProcessBasics, { httpPort: httpPortFd }: ListenFds) {
   if (!isSecure(settings)) return undefined;
   const { createCertificates } = await import('../operate/https/certificates.ts');
   return createCertificates({ settings, log, version: version(), httpPortFd });

@@ -17,12 +17,10 @@ import { runWorker } from '../live/worker/life.ts';
 import { createWorkerParts, type WorkerParts } from '../live/worker/parts.ts';
 import type { TlsServer } from '../operate/https/serve/tls-server.ts';
 import type { WorkerMetrics } from '../operate/ops/worker-metrics.ts';
-import type { Tracing } from '../operate/trace/tracing.ts';
 import { version } from '../own-files.ts';
 import type { App } from '../request/app.ts';
 
-/** Milliseconds between two notes of the heap. */
-const HEAP_INTERVAL = 250;
+const HEAP_NOTE_INTERVAL_MS = 250;
 
 keepTickShape();
 const note = createNoteWriter();
@@ -35,7 +33,7 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   let service: WorkerParts['service'] = () => undefined;
   const noteHeap = () => note?.heap(readHeap());
   noteHeap();
-  if (note !== undefined) setInterval(noteHeap, HEAP_INTERVAL).unref();
+  if (note !== undefined) setInterval(noteHeap, HEAP_NOTE_INTERVAL_MS).unref();
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
@@ -43,13 +41,8 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
       const tracing = await createTracing(settings, log, () => service());
       const boundedSettings = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
       const parts = await createWorkerParts({
-        settings: boundedSettings,
-        log,
-        sink,
-        observer: metrics?.observer,
-        noteBegin: note?.begin,
-        maxDescriptor: maxDescriptor(),
-        transport,
+        ...{ settings: boundedSettings, log, sink, transport, maxDescriptor: maxDescriptor() },
+        ...{ observer: metrics?.observer, noteBegin: note?.begin },
         shared: await createStoreTable(settings),
         ...events,
       });
@@ -96,11 +89,7 @@ async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics
 }
 
 /** @returns undefined when no variable asks for traces, or when tracing is off for another reason */
-async function createTracing(
-  settings: Settings,
-  log: Log,
-  rules: WorkerParts['service'],
-): Promise<Tracing | undefined> {
+async function createTracing(settings: Settings, log: Log, rules: WorkerParts['service']) {
   if (!asksForTraces(process.env)) return undefined;
   const { startTracing } = await import('../operate/trace/tracing.ts');
   const service = readServiceInfo(settings.controllersDir);

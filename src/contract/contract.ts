@@ -23,6 +23,9 @@ export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>>
   readonly [keyword: string | symbol]: unknown;
 }
 
+/** The schemas that others refer to, by name. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
+export type Definitions = Readonly<Record<string, Schema>>;
+
 type NumberKeyword =
   | ('minLength' | 'maxLength' | 'minItems' | 'maxItems')
   | ('minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum' | 'multipleOf');
@@ -83,8 +86,7 @@ export interface GroupContract {
   readonly description?: string | undefined;
   /** By the operation's name, in the order of the source. */
   readonly operations: ReadonlyMap<string, OperationContract>;
-  /** The schemas that others refer to, by name. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
-  readonly defs: Readonly<Record<string, Schema>>;
+  readonly defs: Definitions;
 }
 
 /** The `uncheckedReason` of `find(data: unknown)`. */
@@ -96,8 +98,8 @@ export interface Problem {
   /** A JSON pointer (RFC 6901) into the part that `in` names; empty for the whole part. */
   readonly pointer: string;
   readonly message: string;
-  /** The keyword of JSON Schema that the value breaks, such as `minLength`. */
+  /** The keyword of JSON Schema that the value breaks; `depth`, `steps` or `library` for what has no keyword. */
   readonly code: string;
-  /** The values in the message, such as `{ limit: 3 }`. */
+  /** The values in the message, for a translation, such as `{ limit: 3 }`. */
   readonly params: Readonly<Record<string, unknown>>;
 }

@@ -5,10 +5,11 @@ import { dirname, join, relative } from 'node:path';
 import { hash } from '../base/builtins.ts';
 import { attempt } from '../base/failure.ts';
 import { statOf } from '../base/fingerprint.ts';
+import { foldersAbove } from '../base/manifest.ts';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { isObject, parseObject } from '../base/values.ts';
-import { type SourceFiles, UnparsableFile } from './source/files.ts';
-import { ASK, CircularType, Unsupported, type WantedType } from './source/source-error.ts';
+import type { SourceFiles } from './source/files.ts';
+import { ASK, CircularType, SourceError, Unsupported, type WantedType } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import { NO_TYPE_PARAMS, type Scope } from './types/look-up.ts';
 
@@ -43,12 +44,7 @@ export const indexDigestOf = (text: string, { entries, sources }: Pick<MadeIndex
 export const nameFrom = (folder: string, path: string): string => relative(folder, path).replaceAll('\\', '/');
 
 /** @param text the file at `path` up to the type at least. The key is the same for its lines with CRLF and with LF */
-export function placeKey(
-  folder: string,
-  path: string,
-  { at, kind }: Pick<WantedType, 'at' | 'kind'>,
-  text: string,
-): string {
+export function placeKey(folder: string, path: string, { at, kind }: Omit<WantedType, 'path'>, text: string): string {
   const offset = text.slice(0, at).replaceAll('\r\n', '\n').length;
   return `${nameFrom(folder, path)}@${offset} ${kind}`;
 }
@@ -85,9 +81,8 @@ export function findPackage(folder: string, name: string): Installed | undefined
 }
 
 export function findConfig(folder: string): string | undefined {
-  const path = join(folder, 'tsconfig.json');
-  if (statOf(path)?.isFile() === true) return path;
-  return dirname(folder) === folder ? undefined : findConfig(dirname(folder));
+  const paths = Array.from(foldersAbove(join(folder, 'tsconfig.json')), (above) => join(above, 'tsconfig.json'));
+  return paths.find((path) => statOf(path)?.isFile() === true);
 }
 
 export function listGlobalFiles(folder: string): string[] {
@@ -131,7 +126,7 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     try {
       ({ source } = files.read(path));
     } catch (error) {
-      if (error instanceof UnparsableFile) throw staleType('is broken', error.offset);
+      if (error instanceof SourceError) throw staleType('is broken', error.at);
       return undefined;
     }
     const start = source.lastIndexOf('/*gatefold ');

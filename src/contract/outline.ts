@@ -1,30 +1,26 @@
 // Writes the contract of an operation in a few words, for `routes` and `doctor`: `data { name, email, age? }`.
 import { resolveReference } from './check/run.ts';
-import type { OperationContract, Schema } from './contract.ts';
+import type { Definitions, OperationContract, Schema } from './contract.ts';
 import { isFile } from './schema/schema.ts';
 
-export interface ContractOutline {
-  /** The checked parts, such as `data { name, age? }, query { dryRun? }`; empty when no part is checked. */
-  readonly checked: string;
-  readonly unchecked?: string | undefined;
-  readonly undocumented?: string | undefined;
-}
+export type ContractOutline = NonNullable<ReturnType<typeof outlineOf>>;
 
 const MAX_FIELDS = 12;
 
 export function outlineOf(
   { data, query, path, headers, uncheckedReason, undocumentedReason, schemaGaps }: OperationContract,
-  defs: Readonly<Record<string, Schema>>,
-): ContractOutline | undefined {
+  defs: Definitions,
+) {
   const parts = Object.entries({ data, query, path, headers }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
   const undocumented = [undocumentedReason, schemaGaps].filter(Boolean).join('; ') || undefined;
   if (parts.length === 0 && uncheckedReason === undefined && undocumented === undefined) return undefined;
+  // `checked` is empty when no part is checked.
   return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented };
 }
 
-function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>, depth = 0): string {
+function outlineSchema(schema: Schema, defs: Definitions, depth = 0): string {
   const target = resolveReference(schema, defs);
   if (target.type === 'object') return outlineObject(target);
   // In `type Nested = Nested[]`, a list has lists without end.

@@ -2,7 +2,8 @@
 // its annotations are inferred. A Standard Schema is called with each request. A JSON Schema is checked like a type.
 import type { OperationSettings } from '../api/controller/operations.ts';
 import { jsonSchemaOf, needsNoDataType, type QueryAsData, queryAsData, type StandardSchema } from './check/library.ts';
-import type { GroupContract, OperationContract, ResultContract, Schema } from './contract.ts';
+import type { Definitions, OperationContract, ResultContract, Schema } from './contract.ts';
+import { ContractError } from './contract-error.ts';
 import { sentForm } from './results.ts';
 import type { MoveDefinitions } from './schema/bundle.ts';
 import { readJsonSchema } from './schema/json-schema.ts';
@@ -31,8 +32,8 @@ export interface PartSchemas extends Readonly<Partial<Record<PartName, PartSchem
   readonly queryAsData: QueryAsData;
 }
 
-/** @throws Error with a message of one line, when a setting is a JSON Schema that no check implements */
-export function schemasOfSettings(name: string, settings: OperationSettings): PartSchemas {
+/** @param at the place of the operation. @throws ContractError for a JSON Schema that no check implements */
+export function schemasOfSettings(name: string, settings: OperationSettings, at: string): PartSchemas {
   const read = (part: PartName): PartSchema | undefined => {
     const value = settings[part];
     if (value === undefined || value === 'stream') return undefined;
@@ -40,7 +41,7 @@ export function schemasOfSettings(name: string, settings: OperationSettings): Pa
     try {
       return { json: readJsonSchema(value) };
     } catch (error) {
-      throw new Error(`the schema of its ${part}: ${(error as Error).message}`);
+      throw new ContractError(at, `${name}: the schema of its ${part}: ${(error as Error).message}`, 'INVALID_SETTING');
     }
   };
   const parts = { body: read('body'), query: read('query'), path: read('path'), result: read('result') };
@@ -91,11 +92,18 @@ function isStandardSchema(value: unknown): value is StandardSchema {
   return typeof Object(Object(value)['~standard']).validate === 'function';
 }
 
-/** Opens the objects that a schema closes. An undeclared field of a result is sent, or left out without an error. */
+/**
+ * Opens the objects that a schema closes: an undeclared field of a result is sent, or left out without an error. An
+ * object without `properties` gets empty ones, so that it still declares no field.
+ */
 function withoutClosing(schema: Schema): Schema {
-  const isClosing = (name: string, value: unknown) =>
-    name === 'additionalProperties' && /^(?:false|\{"not":\{\}\})$/.test(JSON.stringify(value));
-  return JSON.parse(JSON.stringify(schema, (name, value) => (isClosing(name, value) ? undefined : value)));
+  const open = (_name: string, value: unknown) => {
+    const { additionalProperties, ...others } = Object(value) as Schema;
+    const isClosed = /^(?:false|\{"not":\{\}\})$/.test(JSON.stringify(additionalProperties));
+    // A default or an example is data, which can have this name, too.
+    return isClosed && [others.type].flat().includes('object') ? { properties: {}, ...others } : value;
+  };
+  return JSON.parse(JSON.stringify(schema, open));
 }
 
 /** Puts the settings of an operation, and the JSON Schema of each schema, into its contract. */
@@ -104,15 +112,15 @@ export function applySchemas(
   settings: OperationSettings,
   { body, query, path, result, queryAsData: asData }: PartSchemas,
   moveDefinitions: MoveDefinitions,
-  defs: GroupContract['defs'],
+  defs: Definitions,
 ): OperationContract {
   const { name } = contract;
   const gaps: string[] = [];
-  const write = (schema: PartSchema, part: PartName, isSent = part === 'result'): Schema => {
+  const write = (schema: PartSchema, part: PartName): Schema => {
     const side = part === 'result' ? 'output' : 'input';
     const onGap = (message: string) => gaps.push(`${part}: ${message}`);
     const json = 'json' in schema ? schema.json : jsonSchemaOf(schema.standard, side, onGap);
-    const moved = moveDefinitions(isSent ? withoutClosing(json) : json, `${name}_${part}`);
+    const moved = moveDefinitions(part === 'result' ? withoutClosing(json) : json, `${name}_${part}`);
     return schema.isList === true ? { type: 'array', items: moved } : moved;
   };
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
@@ -120,7 +128,7 @@ export function applySchemas(
   const firstResult = {
     ...first,
     // A JSON Schema also decides what `results: 'declared'` sends. The schema of a library is called instead.
-    ...(result && 'json' in result && { returnedSchema: write(result, 'result', false) }),
+    ...(result && 'json' in result && { returnedSchema: resultSchema }),
     // The setting `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (settings.status ?? 200) : first.status,
     ...(resultSchema && sentForm(resultSchema, defs)),

@@ -15,7 +15,7 @@ import { createSchemaWriter } from './schema/schema.ts';
 import type { ReadOperation } from './signature-parts.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import { type ImportedFiles, isJavaScript, type SourceFiles, UnparsableFile } from './source/files.ts';
+import { type ImportedFiles, isJavaScript, type SourceFiles } from './source/files.ts';
 import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
 import { findLevels, hasUnreadName, type Level } from './types/class-levels.ts';
@@ -79,7 +79,7 @@ export function readGroup(
           ? { contract: contractWithoutSource(operation), inferred: {} }
           : withPlace(() => readOperation(operation, method, { evaluator, writer, files, readSchema }));
       const at = contract.at ?? path;
-      const all = { ...readSettings(operation, at), ...inferred };
+      const all = { ...schemasOfSettings(name, settings, at), ...inferred };
       const applied = applySchemas(contract, settings, all, moveDefinitions, writer.defs);
       const { data, query } = applied;
       const isChecked = (part: PartSchemas['body']) => part === undefined || 'json' in part;
@@ -224,10 +224,10 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
           error.code,
           error.wanted,
         );
-      if (!(error instanceof UnparsableFile)) throw error;
+      if (!(error instanceof SourceError)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(
-        `${error.path}:${lineOf(error.source, error.offset)}`,
+        `${error.path}:${lineOf(error.source, error.at)}`,
         `${error.message}${importer}: the types in this file cannot be read`,
         'SYNTAX_ERROR',
       );
@@ -243,15 +243,6 @@ function refuseUncapturedPath(operation: RunTimeOperation, path: Schema | undefi
   if (uncaptured === undefined) return;
   const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
   throw new ContractError(place, `${name}: ${reason}`, 'INVALID_ROUTE');
-}
-
-/** @throws ContractError for a JSON Schema that no check implements */
-function readSettings({ name, settings }: RunTimeOperation, at: string): PartSchemas {
-  try {
-    return schemasOfSettings(name, settings);
-  } catch (error) {
-    throw new ContractError(at, `${name}: ${(error as Error).message}`, 'INVALID_SETTING');
-  }
 }
 
 function contractWithoutTypes(name: string, uncheckedReason?: string): OperationContract {

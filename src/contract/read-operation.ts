@@ -11,7 +11,7 @@ import { cureOf, type ReadOperation, readInferred, withInferredResult } from './
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { isJavaScript, type SourceFiles } from './source/files.ts';
-import { Unsupported } from './source/source-error.ts';
+import { readOr } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
@@ -48,6 +48,15 @@ export interface OperationTools {
   readonly readSchema: (reference: SchemaReference) => PartSchema;
 }
 
+export interface Reading extends OperationTools {
+  readonly operation: RunTimeOperation;
+  readonly method: FollowedFunction;
+  /** The scope of the signature: with the type parameters of the method itself. */
+  readonly scope: Scope;
+  /** `/path/UserController.ts:12:5` */
+  readonly place: string;
+}
+
 export function readOperation(
   operation: RunTimeOperation,
   method: FollowedFunction,
@@ -62,17 +71,17 @@ export function readOperation(
     params: new Set(node.params.flatMap(({ names }) => names)),
   };
   const place = placeOf(scope.path, at, tools.files);
-  const isScript = isJavaScript(scope.path);
-  const readWithoutRequest = () => describeWithoutRequest(operation, method, scope, place, tools);
+  const reading: Reading = { ...tools, operation, method, scope, place };
   if (settings.unchecked === true) {
-    const { contract, inferred } = readWithoutRequest();
+    const { contract, inferred } = describeWithoutRequest(reading);
     return { contract: { ...contract, uncheckedReason: 'static operations says so' }, inferred };
   }
   const [data, params, ...others] = node.params.filter((param) => param.name !== 'this');
   if (method.isOverloaded)
     throw new ContractError(place, `${name} is overloaded: write only the signature that is meant`, 'UNREAD_OPERATION');
-  refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
-  refuseInferred(name, method, needsNoDataType(name, settings) ? [params] : [data, params], place);
+  refuseUnreadTags([doc, ...[data, params, ...others].map((param) => param?.doc)], reading);
+  const needsDataType = !needsNoDataType(name, settings);
+  refuseInferred(needsDataType ? [data, params] : [params], reading);
   const typedRest = [data, params].find((param) => param?.isRest && !isListOfAnything(param.type));
   if (typedRest !== undefined) {
     const reason = 'the types of rest arguments are not read: write data and params';
@@ -87,7 +96,7 @@ export function readOperation(
     // After rest arguments (`...data`), no parameter has a type that can be read.
     if (param === undefined || type === undefined || param.isRest || data?.isRest) return undefined;
     const fail = failAt(scope, type.at);
-    return withSignature(operation, part, param, scope, tools, () => {
+    return withSignature(part, param, reading, () => {
       const shape = tools.evaluator.evaluate(type, scope);
       // `evaluate` leaves a named type for later. `resolve` evaluates it here, inside of `withSignature`.
       if (schemaOf(shape) === undefined && resolve(shape).kind === 'never')
@@ -95,11 +104,10 @@ export function readOperation(
       return read(shape, fail);
     });
   };
-  const needsDataType = !needsNoDataType(name, settings);
   const dataRead = needsDataType ? readArgument('data', data, (shape) => readData(shape, tools)) : undefined;
   const { schemas, ...pathAndQuery } =
     readArgument('params', params, (shape, fail) => readParams(shape, settings, fail, tools)) ?? {};
-  const { contract, inferred } = readWithoutRequest();
+  const { contract, inferred } = describeWithoutRequest(reading);
   return {
     contract: {
       ...contract,
@@ -107,7 +115,7 @@ export function readOperation(
       dataIsOptional: dataRead !== undefined && (data?.isOptional === true || dataRead.mayBeAbsent),
       ...pathAndQuery,
       uncheckedReason:
-        (needsDataType ? uncheckedDataReason(data, dataRead) : undefined) ?? uncheckedParamsReason(params, isScript),
+        (needsDataType ? uncheckedDataReason(data, dataRead) : undefined) ?? uncheckedParamsReason(params, reading),
     },
     inferred: { ...inferred, ...(dataRead?.body && { body: dataRead.body }), ...schemas },
   };
@@ -123,67 +131,45 @@ function isListOfAnything(type: TypeNode | undefined): boolean {
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
 
 /** Returns a contract with the doc comment and the result, but without the types of the request. */
-function describeWithoutRequest(
-  { name, settings }: RunTimeOperation,
-  method: FollowedFunction,
-  scope: Scope,
-  place: string,
-  tools: OperationTools,
-): ReadOperation {
-  const { text, tags } = readDoc(method.doc);
+function describeWithoutRequest(reading: Reading): ReadOperation {
+  const { text, tags } = readDoc(reading.method.doc);
   const contract = {
-    name,
+    name: reading.operation.name,
     ...summaryOf(text),
-    isDeprecated: tags.some(({ name: tag }) => tag === 'deprecated'),
+    isDeprecated: tags.some(({ name }) => name === 'deprecated'),
     dataIsOptional: false,
-    ...readResults(method.node.result, scope, tools.evaluator, tools.writer),
-    at: place,
+    ...readResults(reading),
+    at: reading.place,
   };
-  return withInferredResult(contract, settings, method.node.result, scope, tools);
+  return withInferredResult(contract, reading);
 }
 
-function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
+function refuseUnreadTags(docs: readonly (string | undefined)[], { operation, scope, place }: Reading): void {
   for (const doc of docs) {
-    const message = findUnreadConstraint(doc, isScript);
-    if (message !== undefined) throw new ContractError(place, `${name}: ${message}`, 'TAG_WITHOUT_EFFECT');
+    const message = findUnreadConstraint(doc, isJavaScript(scope.path));
+    if (message !== undefined) throw new ContractError(place, `${operation.name}: ${message}`, 'TAG_WITHOUT_EFFECT');
   }
 }
 
 /** Refuses a parameter that has a type from elsewhere and no annotation, as in `const f: Handler = (data) => data`. */
-function refuseInferred(
-  name: string,
-  { hasOuterType }: FollowedFunction,
-  params: readonly (Param | undefined)[],
-  place: string,
-): void {
-  const inferred = hasOuterType ? params.find((param) => param !== undefined && param.type === undefined) : undefined;
-  if (inferred === undefined) return;
+function refuseInferred(params: readonly (Param | undefined)[], { operation, method, place }: Reading): void {
+  const inferred = params.find((param) => param !== undefined && param.type === undefined);
+  if (inferred === undefined || !method.hasOuterType) return;
+  const reason = 'its type is inherited or inferred, which is not read';
   const cure = `write ${inferred.name || '{ … }'}: T in the parentheses`;
-  throw new ContractError(
-    place,
-    `${name}(${inferred.name || '…'}): its type is inherited or inferred, which is not read; ${cure}`,
-  );
+  throw new ContractError(place, `${operation.name}(${inferred.name || '…'}): ${reason}; ${cure}`);
 }
 
 /** Turns the error Unsupported of `read` into a ContractError with the signature and the place of the type. */
-function withSignature<T>(
-  operation: RunTimeOperation,
-  part: 'data' | 'params',
-  param: Param,
-  scope: Scope,
-  { files }: OperationTools,
-  read: () => T,
-): T {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof Unsupported)) throw error;
+function withSignature<T>(part: 'data' | 'params', param: Param, reading: Reading, read: () => T): T {
+  return readOr(read, (error) => {
+    const { operation, scope, files } = reading;
     const signature = `${operation.name}(${param.name || '…'}: ${annotationOf(param, scope)})`;
     const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
     const cure = error.cure === '' ? '' : `; ${error.cure ?? cureOf(operation, part)}`;
     const message = `${signature}: ${error.message}${cure}`;
     throw new ContractError(placeOf(path, offset, files), message, error.code, error.wanted);
-  }
+  });
 }
 
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
@@ -201,7 +187,6 @@ function needsNoCheck(shape: Shape): boolean {
 }
 
 function readData(shape: Shape, tools: OperationTools) {
-  /** The schema from which the type is inferred. */
   const body = readInferred(shape, tools);
   if (body !== undefined) return { body, mayBeAbsent: false };
   const schema = needsNoCheck(shape) ? undefined : tools.writer.write(shape);
@@ -219,22 +204,16 @@ function uncheckedDataReason(
 }
 
 /** A type that TypeScript infers, as from `satisfies Api`, is not read. */
-function uncheckedParamsReason(param: Param | undefined, isScript: boolean): string | undefined {
-  return param === undefined || param.isRest || param.type !== undefined || isScript
-    ? undefined
-    : 'its params have no annotation';
+function uncheckedParamsReason(param: Param | undefined, { scope }: Reading): string | undefined {
+  const isUnread = param !== undefined && !param.isRest && param.type === undefined && !isJavaScript(scope.path);
+  return isUnread ? 'its params have no annotation' : undefined;
 }
 
 /**
  * Writes the schemas of the second parameter: `ControllerParams<{ path, query, headers }>`, or another object type with
  * these fields. The server always passes them, so `path?: T` is read as `path: T`, and so are the others.
  */
-function readParams(
-  shape: Shape,
-  settings: OperationSettings,
-  fail: Fail,
-  tools: OperationTools,
-): Pick<OperationContract, 'path' | 'query' | 'headers' | 'user'> & { schemas: ReadOperation['inferred'] } {
+function readParams(shape: Shape, settings: OperationSettings, fail: Fail, tools: OperationTools) {
   const target = resolve(excludeKinds(shape, 'undefined', 'null'));
   if (!/^(?:record|any|object)$/.test(target.kind))
     fail('the second argument must be a ControllerParams', 'write params: ControllerParams');
@@ -269,13 +248,11 @@ function readParams(
 function readUser(props: ReadonlyMap<string, Prop>): OperationContract['user'] {
   const user = props.get('user');
   if (user === undefined || !(user.isUser || isControllerParams(props))) return undefined;
-  try {
-    if (user.isOptional) return 'optional';
+  if (user.isOptional) return 'optional';
+  const readType = () => {
     // Without a type of its own, the user is `any`.
     if (!user.isUser && resolve(user.shape).kind === 'any') return undefined;
     return mayBeAbsent(user.shape) ? 'optional' : 'required';
-  } catch (error) {
-    if (error instanceof Unsupported) return 'required';
-    throw error;
-  }
+  };
+  return readOr(readType, () => 'required');
 }

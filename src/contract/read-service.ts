@@ -1,9 +1,9 @@
 // Reads the result type of `formatError` of the service file, for the OpenAPI document. No check uses the type, so a
 // service with an unsupported type loads. The document then has no schema of these bodies.
-import type { Schema } from './contract.ts';
+import type { Definitions, Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
-import { type SourceFiles, UnparsableFile } from './source/files.ts';
-import { Unsupported } from './source/source-error.ts';
+import type { SourceFiles } from './source/files.ts';
+import { SourceError, Unsupported } from './source/source-error.ts';
 import { findLevels } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
 import { findMember } from './types/follow.ts';
@@ -13,7 +13,7 @@ import { resolve } from './types/shape.ts';
 export interface ErrorBody {
   /** The schema of an error's body; undefined when the result type is missing, unsupported, `unknown` or `any`. */
   readonly schema: Schema | undefined;
-  readonly defs: Readonly<Record<string, Schema>>;
+  readonly defs: Definitions;
 }
 
 const UNKNOWN_BODY: ErrorBody = { schema: undefined, defs: {} };
@@ -31,7 +31,7 @@ export function readErrorBody(path: string, files: SourceFiles): ErrorBody {
     const schema = writer.write(shape);
     return { schema, defs: writer.defs };
   } catch (error) {
-    if (error instanceof Unsupported || error instanceof UnparsableFile) return UNKNOWN_BODY;
+    if (error instanceof Unsupported || error instanceof SourceError) return UNKNOWN_BODY;
     throw error;
   }
 }

@@ -2,12 +2,13 @@
 // compiled at load, so that a schema which does not compile refuses the controller. A worker imports this file only
 // when it loads its first controller, because the parser takes time to load.
 import { join } from 'node:path';
+import type { OperationSettings } from '../api/controller/operations.ts';
 import { type Compilers, createCompilers, createRequestCheck, type RequestCheck } from './check/request-check.ts';
-import { createResultCheck, type ResultCheck } from './check/result-check.ts';
+import { createResultCheck } from './check/result-check.ts';
 import { createCopyCompiler } from './check/result-copy.ts';
-import { createResultFilter, type ResultFilter } from './check/result-filter.ts';
+import { createResultFilter } from './check/result-filter.ts';
 import { flattenParts } from './check/unions.ts';
-import type { GroupContract, OperationContract, Schema } from './contract.ts';
+import type { OperationContract, Schema } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createMadeTypes, MADE_TYPES_FILE } from './made-types.ts';
 import type { PartSchemas } from './part-schemas.ts';
@@ -18,16 +19,6 @@ import { isFile } from './schema/schema.ts';
 import { createSourceFiles, type ImportedFiles } from './source/files.ts';
 
 export type ControllerReader = ReturnType<Reader['openController']>;
-
-export interface ContractWithChecks {
-  readonly contract: GroupContract;
-  /** By the operation's name. An operation without a checked type has no entry. */
-  readonly requestChecks: ReadonlyMap<string, RequestCheck>;
-  /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
-  readonly resultCheckOf: (operation: string, isLimited: boolean) => ResultCheck | undefined;
-  /** Compiles the filter of an operation's results. Returns undefined when all fields of them are declared. */
-  readonly resultFilterOf: (operation: string) => ResultFilter | undefined;
-}
 
 export type Reader = ReturnType<typeof createReader>;
 
@@ -40,10 +31,8 @@ export function createReader(importedFiles: ImportedFiles, folder: string, madeT
       const { isHidden, readContract } = readGroup(controller, files, importedFiles, made);
       return {
         isHidden,
-        /**
-         * @throws ContractError for an unsupported request type, and for an operation that is not found in the source
-         */
-        readContract: (operations: readonly RunTimeOperation[]): ContractWithChecks =>
+        /** @throws ContractError for an unsupported request type, and for an operation that the source does not have */
+        readContract: (operations: readonly RunTimeOperation[]) =>
           addChecks(readContract(operations), operations, controller.path),
       };
     },
@@ -57,30 +46,17 @@ export function createReader(importedFiles: ImportedFiles, folder: string, madeT
 }
 
 /** @throws ContractError when a schema does not compile. Otherwise each request would get a 500 */
-function addChecks(
-  { contract, schemas: schemasByName }: ReadContract,
-  operations: readonly RunTimeOperation[],
-  file: string,
-): ContractWithChecks {
+function addChecks(read: ReadContract, operations: readonly RunTimeOperation[], file: string) {
+  const { contract, schemas: schemasByName } = read;
+  /** By the operation's name. An operation without a checked type has no entry. */
   const requestChecks = new Map<string, RequestCheck>();
   const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   const compilers = createCompilers(contract.defs);
   for (const { name, settings } of operations) {
     const { at = file } = contractOf(name);
     const schemas = schemasByName.get(name) as PartSchemas;
-    const openReason = settings.closed === true && whyOpen(contractOf(name), compilers);
-    if (openReason) {
-      const problem = `closed: true has no effect: ${openReason}, or write closed: false for it`;
-      throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
-    }
-    if (isNeverSent(contractOf(name), settings, compilers)) {
-      const cure = `static operations = { '${name}': { accepts: ['image/*'] } }, or a field of a form: { file: File }`;
-      throw new ContractError(
-        at,
-        `${name}: its data is a file, and it takes no body of bytes; write ${cure}`,
-        'INVALID_SETTING',
-      );
-    }
+    const problem = problemOf(contractOf(name), settings, compilers);
+    if (problem !== undefined) throw new ContractError(at, `${name}: ${problem}`, 'INVALID_SETTING');
     try {
       const check = createRequestCheck(contractOf(name), settings, schemas, compilers);
       if (check !== undefined) requestChecks.set(name, check);
@@ -89,28 +65,29 @@ function addChecks(
     }
   }
   const resultSchemaOf = (name: string) => schemasByName.get(name)?.result;
-  const resultCheckOf: ContractWithChecks['resultCheckOf'] = (name, isLimited) =>
+  /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
+  const resultCheckOf = (name: string, isLimited: boolean) =>
     resultSchemaOf(name) === undefined ? createResultCheck(contractOf(name), contract.defs, isLimited) : undefined;
   const compileCopy = createCopyCompiler(contract.defs);
+  /** Compiles the filter of an operation's results. Returns undefined when all fields of them are declared. */
   const resultFilterOf = (name: string) => createResultFilter(contractOf(name), compileCopy, resultSchemaOf(name));
   return { contract, requestChecks, resultCheckOf, resultFilterOf };
 }
 
-/** Whether the data must be a file, and the operation takes no body that becomes a file. */
-function isNeverSent(
-  { data, dataIsOptional }: OperationContract,
-  { accepts, body }: RunTimeOperation['settings'],
-  { values }: Compilers,
-): boolean {
-  const isAnyBody = accepts !== undefined || body === 'stream';
-  return data !== undefined && !dataIsOptional && !isAnyBody && isFile(values.resolve(data));
+/** Returns why the types of an operation contradict its settings. */
+function problemOf(contract: OperationContract, settings: OperationSettings, compilers: Compilers): string | undefined {
+  const openReason = settings.closed === true ? whyOpen(contract, compilers) : undefined;
+  if (openReason !== undefined) return `closed: true has no effect: ${openReason}, or write closed: false for it`;
+  const { name, data, dataIsOptional } = contract;
+  const takesBytes = settings.accepts !== undefined || settings.body === 'stream';
+  if (data === undefined || dataIsOptional || takesBytes || !isFile(compilers.values.resolve(data))) return undefined;
+  const cure = `static operations = { '${name}': { accepts: ['image/*'] } }, or a field of a form: { file: File }`;
+  return `its data is a file, and it takes no body of bytes; write ${cure}`;
 }
 
 /** Says why an operation would keep undeclared fields in spite of `closed: true`. */
-function whyOpen(
-  { data, uncheckedReason, runsAuthorsCode }: OperationContract,
-  { values }: Compilers,
-): string | undefined {
+function whyOpen(contract: OperationContract, { values }: Compilers): string | undefined {
+  const { data, uncheckedReason, runsAuthorsCode } = contract;
   if (runsAuthorsCode) return 'a library checks its requests: make its schema strict';
   if (uncheckedReason !== undefined) return `data is not checked (${uncheckedReason}): declare its fields`;
   const isOpen = ({ type, properties, additionalProperties, patternProperties }: Schema) =>

@@ -1,13 +1,12 @@
 // Reads the kinds of answers of an operation from its result type, for the OpenAPI document. A controller with an
 // unsupported result type still loads. The field `undocumentedReason` then says why the document has no type.
+import { attempt } from '../base/failure.ts';
 import { resolveReference } from './check/run.ts';
-import type { OperationContract, ResultContract, Schema } from './contract.ts';
+import type { Definitions, OperationContract, ResultContract, Schema } from './contract.ts';
+import type { Reading } from './read-operation.ts';
 import type { SchemaWriter } from './schema/schema.ts';
-import { UnparsableFile } from './source/files.ts';
-import { ASK, Unsupported } from './source/source-error.ts';
+import { ASK, SourceError, Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
-import type { Evaluator } from './types/evaluate.ts';
-import type { Scope } from './types/look-up.ts';
 import { excludeKinds, includesKind, mayBeAbsent, partsOf, resolve, type Shape, unite } from './types/shape.ts';
 
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
@@ -16,19 +15,39 @@ export const NO_RESULT_TYPE =
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 const SCALAR_KINDS = ['string', 'number', 'boolean', 'const'] as const;
 
-export function readResults(
-  type: TypeNode | undefined,
-  scope: Scope,
-  evaluator: Evaluator,
-  writer: SchemaWriter,
-): Pick<OperationContract, 'results' | 'undocumentedReason'> {
+export function readResults(reading: Reading): Pick<OperationContract, 'results' | 'undocumentedReason'> {
+  const { method, scope, evaluator, writer } = reading;
+  const type = method.node.result;
   if (type === undefined) return { results: [UNKNOWN_RESULT], undocumentedReason: NO_RESULT_TYPE };
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
-    if (!(error instanceof Unsupported || error instanceof UnparsableFile) || isStale(error)) throw error;
-    return { results: [UNKNOWN_RESULT], undocumentedReason: reasonOf(error) };
+    const isUnread = error instanceof SourceError || (error instanceof Unsupported && !error.isStale);
+    if (!isUnread) throw error;
+    const parts = writtenParts(type).map((part) => attempt(() => partsOf(evaluator.evaluate(part, scope)), undefined));
+    return { results: unknownResults(parts.flat()), undocumentedReason: reasonOf(error) };
   }
+}
+
+/** Returns the parts of a union, also of one in a `Promise`. */
+function writtenParts(type: TypeNode): readonly TypeNode[] {
+  if (type.kind === 'union') return type.parts.flatMap(writtenParts);
+  return type.kind === 'name' && type.name === 'Promise' ? type.args.flatMap(writtenParts) : [type];
+}
+
+/**
+ * Returns results without types, first the one that is no reply. The statuses of replies are known, even if the type of
+ * a body or of another part is not read.
+ *
+ * @param parts undefined for a part that is not read
+ */
+function unknownResults(parts: readonly (Shape | undefined)[]): ResultContract[] {
+  const replies = parts.filter((part) => part?.kind === 'reply');
+  const results = replies.map(({ status }): [number, ResultContract] => {
+    return [status, { status, body: BODILESS_STATUSES.has(status) ? 'none' : 'json', isReplyWithBody: true }];
+  });
+  const others: [number, ResultContract][] = replies.length < parts.length ? [[200, UNKNOWN_RESULT]] : [];
+  return [...new Map([...others, ...results]).values()];
 }
 
 /** Says what to write. `gatefold contracts` would not help, because it writes out the types of requests. */
@@ -38,8 +57,6 @@ export function reasonOf(error: Error): string {
     error.cure?.replace(new RegExp(`[,;] or ${ASK}$`), '') ?? 'write a type of your own, or a schema as result';
   return `${error.message}; ${cure}`;
 }
-
-const isStale = (error: Error): boolean => error instanceof Unsupported && error.isStale;
 
 function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
   const parts = listKindsApart(shape);
@@ -109,10 +126,7 @@ function writeSent(shape: Shape, writer: SchemaWriter): Schema {
 const inData = (data: Schema): Schema => ({ type: 'object', properties: { data }, required: ['data'] });
 
 /** Returns what is sent for a result with a schema of its own. A text that may be a `Date` stays alone. */
-export function sentForm(
-  schema: Schema,
-  defs: Readonly<Record<string, Schema>>,
-): Pick<ResultContract, 'schema' | 'mayBeSuccessMessage'> {
+export function sentForm(schema: Schema, defs: Definitions): Pick<ResultContract, 'schema' | 'mayBeSuccessMessage'> {
   const keyword = schema.anyOf === undefined ? 'oneOf' : 'anyOf';
   const parts = (schema[keyword] as readonly Schema[] | undefined)?.map((part) => sentForm(part, defs));
   if (parts !== undefined)

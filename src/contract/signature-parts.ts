@@ -1,14 +1,11 @@
 // Parts of a signature beside its types: schemas from which annotations are inferred, and the advice of an error.
-import type { OperationSettings } from '../api/controller/operations.ts';
 import { dataIsQuery } from './check/library.ts';
 import type { OperationContract } from './contract.ts';
 import type { PartName, PartSchema } from './part-schemas.ts';
-import type { OperationTools, RunTimeOperation } from './read-operation.ts';
+import type { OperationTools, Reading, RunTimeOperation } from './read-operation.ts';
 import { reasonOf } from './results.ts';
-import { Unsupported } from './source/source-error.ts';
-import type { TypeNode } from './source/syntax.ts';
+import { readOr } from './source/source-error.ts';
 import { schemaOf } from './types/inferred.ts';
-import type { Scope } from './types/look-up.ts';
 import type { Shape } from './types/shape.ts';
 
 export interface ReadOperation {
@@ -26,28 +23,27 @@ export function readInferred(shape: Shape, { readSchema }: OperationTools): Part
  * Adds the schema from which the type of a result is inferred, also for the body of a `Reply`, and for a list. When it
  * cannot be used, the document has the reason.
  */
-export function withInferredResult(
-  contract: OperationContract,
-  settings: OperationSettings,
-  type: TypeNode | undefined,
-  scope: Scope,
-  tools: OperationTools,
-): ReadOperation {
-  if (contract.undocumentedReason === undefined || type === undefined || settings.result !== undefined)
+export function withInferredResult(contract: OperationContract, reading: Reading): ReadOperation {
+  const { result: type } = reading.method.node;
+  if (
+    contract.undocumentedReason === undefined ||
+    type === undefined ||
+    reading.operation.settings.result !== undefined
+  )
     return { contract, inferred: {} };
-  try {
-    const whole = withoutName(tools.evaluator.evaluate(type, scope));
+  const readSchema = (): ReadOperation => {
+    const whole = withoutName(reading.evaluator.evaluate(type, reading.scope));
     const reply = whole.kind === 'reply' ? whole : undefined;
     const body = reply === undefined ? whole : withoutName(reply.body);
     const isList = body.kind === 'array' && body.keywords === undefined;
-    const schema = readInferred(isList ? body.element : body, tools);
+    const schema = readInferred(isList ? body.element : body, reading);
     if (schema === undefined) return { contract, inferred: {} };
     const results = reply && [{ status: reply.status, body: 'json' as const, isReplyWithBody: true }];
     return { contract: { ...contract, ...(results && { results }) }, inferred: { result: { ...schema, isList } } };
-  } catch (error) {
-    if (!(error instanceof Unsupported)) throw error;
+  };
+  return readOr(readSchema, (error) => {
     return { contract: { ...contract, undocumentedReason: reasonOf(error) }, inferred: {} };
-  }
+  });
 }
 
 /** Returns what a name means, unless its type is inferred from a schema. */

@@ -4,7 +4,7 @@
 import { sortedBy } from '../base/sorted-by.ts';
 import { isObject } from '../base/values.ts';
 import { resolveReference } from '../contract/check/run.ts';
-import type { Schema } from '../contract/contract.ts';
+import type { Definitions, Schema } from '../contract/contract.ts';
 import { isFile } from '../contract/schema/schema.ts';
 
 export type Components = ReturnType<typeof createComponents>;
@@ -12,7 +12,7 @@ export type Components = ReturnType<typeof createComponents>;
 export interface SchemaGroup {
   /** The name of the group as the URL spells it, such as `order` for `Order`. */
   readonly groupInUrl: string;
-  readonly defs: Readonly<Record<string, Schema>>;
+  readonly defs: Definitions;
 }
 
 interface Component {
@@ -55,7 +55,7 @@ export function createComponents(reservedNames: readonly string[]) {
     /** Returns a copy of a schema, adapted to the document. The schemas that it refers to become components. */
     publish: (group: SchemaGroup, schema: Schema) => publish(group, schema) as Schema,
     /** Returns the components by name. Only this call completes the references in the published schemas. */
-    finish(): Readonly<Record<string, Schema>> {
+    finish(): Definitions {
       const ambiguousNames = findAmbiguousNames([...components.values()], reservedNames);
       const entries = Array.from(components.values(), ({ groupInUrl, name, references, schema }): [string, Schema] => {
         const publicName = ambiguousNames.has(name) ? `${groupInUrl}.${name}` : name;
@@ -100,11 +100,7 @@ function adaptForTools(schema: Schema): Schema {
   return others.length === 0 && type !== 'object' ? Object.assign({ type }, schema) : schema;
 }
 
-export function hasFile(
-  schema: Schema | undefined,
-  defs: Readonly<Record<string, Schema>>,
-  seen = new Set<Schema>(),
-): boolean {
+export function hasFile(schema: Schema | undefined, defs: Definitions, seen = new Set<Schema>()): boolean {
   const target = resolveReference(schema, defs);
   if (seen.has(target)) return false;
   seen.add(target);

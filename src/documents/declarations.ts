@@ -10,11 +10,6 @@ import { docComment, type NameOf, propertyName, typeText } from './type-text.ts'
 
 export type Declarations = Readonly<ReturnType<typeof writeDeclarations>>;
 
-interface NamedType {
-  readonly group: DocumentedGroup;
-  readonly schema: Schema;
-}
-
 const HEAD = `// Declarations of the service's operations. \`gatefold types\` makes this file: do not edit it.
 //
 //   import { createClient } from 'gatefold/client';
@@ -54,13 +49,22 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   const sortedGroups = sortedBy(groups, ({ name }) => name);
   const names = nameTypes(sortedGroups);
   /** Key: a name in the file. Only the types that an operation refers to are written. */
-  const usedTypes = new Map<string, NamedType>();
-  /** The operations whose result type is unknown, each with the reason: `order created: its source was not read`. */
+  const usedTypes = new Map<string, { readonly group: DocumentedGroup; readonly schema: Schema }>();
+  /** The operations whose result type is unknown, each with the reason. */
   const untypedOperations: string[] = [];
+  /** The returned function also adds the type to `usedTypes`. */
+  const createNameOf =
+    (group: DocumentedGroup): NameOf =>
+    (reference) => {
+      const name = reference.slice('#/$defs/'.length);
+      const uniqueName = names.get(keyOf(group.name, name)) as string;
+      if (!usedTypes.has(uniqueName)) usedTypes.set(uniqueName, { group, schema: group.contract.defs[name] as Schema });
+      return uniqueName;
+    };
   const interfaces = sortedGroups.map((group) => {
-    const nameOf = createNameOf(group, names, usedTypes);
+    const nameOf = createNameOf(group);
     const members = Array.from(group.operations.values(), (operation) => {
-      const contract = group.contract.operations.get(operation.name);
+      const contract = group.contract.operations.get(operation.name) as OperationContract;
       const reason = whyResultUnknown(contract);
       if (reason !== undefined) untypedOperations.push(`${urlNameOf(group.name)} ${operation.name}: ${reason}`);
       return writeOperation(operation, contract, nameOf);
@@ -70,8 +74,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   });
   // `writeType` can add a type to the map. The loop also visits such a type.
   const types: string[] = [];
-  for (const [name, { group, schema }] of usedTypes)
-    types.push(writeType(name, schema, createNameOf(group, names, usedTypes)));
+  for (const [name, { group, schema }] of usedTypes) types.push(writeType(name, schema, createNameOf(group)));
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
   const results = Object.entries(RESULT_TYPES).map(([name, text]) => (body.includes(`${name}<`) ? text : ''));
   return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
@@ -85,8 +88,7 @@ function nameInClient(group: string): string {
 }
 
 /** @returns undefined when the type of at least one result is known */
-function whyResultUnknown(contract: OperationContract | undefined): string | undefined {
-  if (contract === undefined) return 'its source was not read';
+function whyResultUnknown(contract: OperationContract): string | undefined {
   if (contract.undocumentedReason !== undefined) return contract.undocumentedReason;
   const isUnknown = contract.results.every(({ body, schema, returnedSchema, mayBeAbsent }) => {
     return body === 'json' && schema === undefined && returnedSchema === undefined && mayBeAbsent !== true;
@@ -124,20 +126,6 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   return names;
 }
 
-/** The returned function also adds the type to `usedTypes`. */
-function createNameOf(
-  group: DocumentedGroup,
-  names: ReadonlyMap<string, string>,
-  usedTypes: Map<string, NamedType>,
-): NameOf {
-  return (reference) => {
-    const name = reference.slice('#/$defs/'.length);
-    const uniqueName = names.get(keyOf(group.name, name)) as string;
-    if (!usedTypes.has(uniqueName)) usedTypes.set(uniqueName, { group, schema: group.contract.defs[name] as Schema });
-    return uniqueName;
-  };
-}
-
 function writeType(name: string, schema: Schema, nameOf: NameOf): string {
   const type = typeText(schema, nameOf);
   // The text of a union of objects, too, begins with a brace.
@@ -147,30 +135,28 @@ function writeType(name: string, schema: Schema, nameOf: NameOf): string {
   return `\n${docComment(schema, '')}${declaration}\n`;
 }
 
-function writeOperation(
-  { name, method: controllerMethod, settings }: DocumentedOperation,
-  contract: OperationContract | undefined,
-  nameOf: NameOf,
-): string {
+function writeOperation(operation: DocumentedOperation, contract: OperationContract, nameOf: NameOf): string {
+  const { name, method: controllerMethod, settings } = operation;
   const indent = '      ';
   const params = (['path', 'query', 'headers'] as const).flatMap((part) => {
-    const schema = contract?.[part];
+    const schema = contract[part];
     return schema === undefined ? [] : [`${part}: ${typeText(schema, nameOf, `${indent}  `)}`];
   });
   const data = writeData(contract, settings.body === 'stream', nameOf, indent);
   // A method without parameters takes no data. But `params` comes second, so it needs `data` before it.
   const takesData = controllerMethod.length > 0 || data !== 'data: unknown' || params.length > 0;
   const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
-  const results = contract?.results.map((result) => writeResult(result, nameOf, indent)) ?? ['unknown'];
-  const { summary, description, isDeprecated: deprecated } = contract ?? {};
+  const results = contract.results.map((result) => writeResult(result, nameOf, indent));
+  const { summary, description, isDeprecated: deprecated } = contract;
   const doc = docComment({ summary: settings.summary ?? summary, description, deprecated }, '    ');
   return `${doc}    ${propertyName(name)}(${args.join(', ')}): ${[...new Set(results)].join(' | ')};\n`;
 }
 
-function writeData(contract: OperationContract | undefined, isStream: boolean, nameOf: NameOf, indent: string): string {
+function writeData(contract: OperationContract, isStream: boolean, nameOf: NameOf, indent: string): string {
+  const { data, dataIsOptional } = contract;
   if (isStream) return 'data: Blob';
-  if (contract?.data === undefined) return 'data: unknown';
-  return `data${contract.dataIsOptional ? '?' : ''}: ${typeText(contract.data, nameOf, indent)}`;
+  if (data === undefined) return 'data: unknown';
+  return `data${dataIsOptional ? '?' : ''}: ${typeText(data, nameOf, indent)}`;
 }
 
 function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {

@@ -1,5 +1,4 @@
-// Answers `GET /api/openapi.json` and the page `GET /api/docs`. The document is made for the first request after each
-// change of the groups.
+// Answers `GET /api/openapi.json` and the page `GET /api/docs`. The first request after a change makes the document.
 
 import { Reply } from '../api/controller/reply.ts';
 import type { ControllerParams } from '../api/controller.ts';

@@ -1,5 +1,4 @@
-// The parts of groups and of the service file that documents show, so that a document can be made without a loaded
-// folder.
+// The parts of groups and of the service file that documents show. So no document needs a loaded folder.
 import type { Group, Operation } from '../groups/operations.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 

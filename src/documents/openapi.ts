@@ -3,7 +3,7 @@
 import { idOfGroup, pathOfGroup, urlNameOf } from '../base/group-name.ts';
 import { ANY_VERB, methodOf, namesOf, operationIdOf, type Segment } from '../base/route-name.ts';
 import { sortedBy } from '../base/sorted-by.ts';
-import type { GroupContract } from '../contract/contract.ts';
+import type { OperationContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
 import { createAccessWriter } from './access.ts';
 import { createComponents } from './components.ts';
@@ -37,7 +37,8 @@ export function createDocument(
   const tags: object[] = [];
   const ids = new Set<string>();
   for (const { groupInUrl, contract, operations, routes, strictRoutes } of sortedGroups) {
-    const visibleOperations = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
+    const inSourceOrder = Array.from(contract.operations.keys(), (name) => operations.get(name) as DocumentedOperation);
+    const visibleOperations = inSourceOrder.filter(({ settings }) => settings.hidden !== true);
     if (visibleOperations.length === 0) continue;
     tags.push({ name: groupInUrl, description: joinTexts(contract.summary, contract.description) });
     // In a strict group, an operation without a route is called only with POST. A group that has a route is strict.
@@ -45,7 +46,7 @@ export function createDocument(
     for (const operation of visibleOperations) {
       const endpoint = endpointOf(operation);
       const group = { groupInUrl: idOfGroup(groupInUrl), defs: contract.defs };
-      const operationContract = contract.operations.get(operation.name);
+      const operationContract = contract.operations.get(operation.name) as OperationContract;
       const parts = { operation, contract: operationContract, endpoint, group, components, access };
       const operationId = reserveId(`${idOfGroup(groupInUrl)}_${operationIdOf(operation.name)}`, ids);
       const operationsByVerb = paths[endpoint.path] ?? {};
@@ -81,20 +82,11 @@ function joinTexts(summary: string | undefined, description: string | undefined)
   return `${summary}${/[.!?:]$/.test(summary) ? '' : '.'} ${description}`;
 }
 
-function inSourceOrder(operations: DocumentedGroup['operations'], contract: GroupContract): DocumentedOperation[] {
-  const order = new Map([...contract.operations.keys()].map((name, i) => [name, i]));
-  return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
-}
-
-function createEndpointFinder(
-  groupPath: string,
-  routes: readonly GroupRoute[],
-  isStrict: boolean,
-): (operation: DocumentedOperation) => Endpoint {
+function createEndpointFinder(groupPath: string, routes: readonly GroupRoute[], isStrict: boolean) {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
   /** Key: a path without names, such as `{}/items`. Value: the names in the first route with this path. */
   const namesByPathShape = new Map<string, readonly string[]>();
-  return ({ name, method }) => {
+  return ({ name, method }: DocumentedOperation): Endpoint => {
     const route = routesByName.get(name);
     if (route === undefined) {
       const verb = methodOf(name);
@@ -120,8 +112,7 @@ function createEndpointFinder(
 /** Chooses the verb that the document shows for an operation such as `publish`, which answers several verbs. */
 function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
-  // The reference ties the name `updated` to the permission for PUT, whatever the verb. Strict groups have no such
-  // names.
+  // The reference ties the name `updated` to the permission for PUT, whatever the verb, unless the group is strict.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
 }

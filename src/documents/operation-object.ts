@@ -1,8 +1,9 @@
 // Describes one operation in the OpenAPI document: its parameters, body, answers and callers.
 import { STATUS_CODES } from '../base/builtins.ts';
 import { isBuiltInType, isExactList } from '../base/media-kinds.ts';
+import { isObject } from '../base/values.ts';
 import { METHODS_WITHOUT_BODY } from '../contract/check/library.ts';
-import { resolveReference } from '../contract/check/run.ts';
+import { hasRequiredField, resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { isFile } from '../contract/schema/schema.ts';
 import { type AccessWriter, refusalsOf } from './access.ts';
@@ -20,7 +21,7 @@ export interface Endpoint {
 
 export interface OperationParts {
   readonly operation: DocumentedOperation;
-  readonly contract: OperationContract | undefined;
+  readonly contract: OperationContract;
   readonly endpoint: Endpoint;
   readonly group: SchemaGroup;
   readonly components: Components;
@@ -36,17 +37,19 @@ interface Parameter {
 export function describeOperation(parts: OperationParts): object {
   const { operation, contract, endpoint } = parts;
   const dataIsQuery = METHODS_WITHOUT_BODY.has(endpoint.verb);
+  const dataParameters = dataIsQuery ? describeQuery(contract.data, parts) : [];
   const parameters = [
     ...describePath(parts),
-    ...(dataIsQuery ? describeQuery(contract?.data, parts) : []),
-    ...describeQuery(contract?.query, parts),
-    ...describeQuery(contract?.headers, parts, 'header'),
+    // Optional data may be left out, with all its fields.
+    ...dataParameters.map((parameter) => (contract.dataIsOptional ? { ...parameter, required: undefined } : parameter)),
+    ...describeQuery(contract.query, parts),
+    ...describeQuery(contract.headers, parts, 'header'),
     ...(ETAG_CHECK.test(String(operation.method)) ? [IF_MATCH] : []),
   ];
   return {
-    summary: operation.settings.summary ?? contract?.summary,
-    description: contract?.description,
-    deprecated: contract?.isDeprecated || undefined,
+    summary: operation.settings.summary ?? contract.summary,
+    description: contract.description,
+    deprecated: contract.isDeprecated || undefined,
     parameters: parameters.length === 0 ? undefined : removeDuplicates(parameters),
     requestBody: dataIsQuery ? undefined : describeBody(parts),
     responses: describeResponses(parts),
@@ -62,28 +65,37 @@ const IF_MATCH: Parameter = {
 };
 
 function describePath({ endpoint, contract, group, components }: OperationParts): Parameter[] {
-  const properties = resolveReference(contract?.path, group.defs).properties;
+  const properties = resolveReference(contract.path, group.defs).properties;
   return endpoint.names.map(({ shownName, declaredName }) => {
     const { description, ...schema } = properties?.[declaredName] ?? { type: 'string' };
     return { name: shownName, in: 'path', required: true, description, schema: components.publish(group, schema) };
   });
 }
 
-/** Each property of an object becomes a parameter. Another schema, such as a union, becomes one parameter. */
+/**
+ * Each property of an object becomes a parameter. Another schema, such as a union, becomes one parameter. So do the
+ * other names of `{ page: Int } & Record<string, string>`.
+ */
 function describeQuery(
   schema: Schema | undefined,
   { group, components }: OperationParts,
   where: 'query' | 'header' = 'query',
 ): Parameter[] {
   if (schema === undefined) return [];
-  const { properties, required = [], anyOf } = resolveReference(schema, group.defs);
+  const { properties, required = [], anyOf, additionalProperties: others } = resolveReference(schema, group.defs);
+  const publishWhole = (whole: Schema, isRequired?: true): Parameter => {
+    const form = { style: 'form', explode: true, schema: components.publish(group, whole) };
+    return { name: 'query', in: 'query', required: isRequired, ...form };
+  };
   if (anyOf !== undefined || properties === undefined)
-    return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
-  return Object.entries(properties).map(([name, { description, deprecated, ...property }]) => {
+    return [publishWhole(schema, hasRequiredField(schema, group.defs) || undefined)];
+  const parameters = Object.entries(properties).map(([name, { description, deprecated, ...property }]): Parameter => {
     const isRequired = required.includes(name) || undefined;
     const published = components.publish(group, property);
     return { name, in: where, required: isRequired, description, deprecated, schema: published };
   });
+  const isOpen = others === true || (isObject(others) && !('not' in others));
+  return isOpen ? [publishWhole({ type: 'object', additionalProperties: others }), ...parameters] : parameters;
 }
 
 /** `data` and `params.query` may both declare a parameter. The one of `params.query`, which comes later, counts. */
@@ -93,7 +105,7 @@ function removeDuplicates(parameters: readonly Parameter[]): Parameter[] {
 
 function describeBody({ operation, contract, group, components }: OperationParts): object | undefined {
   const { method, settings } = operation;
-  const schema = contract?.data;
+  const { data: schema, dataIsOptional, uncheckedReason } = contract;
   const isBytes = settings.body === 'stream' || isFile(resolveReference(schema, group.defs));
   const mediaTypes = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
   const bytes = { schema: { type: 'string', format: 'binary' } };
@@ -105,19 +117,19 @@ function describeBody({ operation, contract, group, components }: OperationParts
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
     const { required = [], type: kind } = resolveReference(schema, group.defs);
     return {
-      required: contract?.dataIsOptional !== true && (kind !== 'object' || required.length > 0),
+      required: !dataIsOptional && (kind !== 'object' || required.length > 0),
       content: isExactList(mediaTypes) ? content : { [type]: decoded, ...content },
     };
   }
   if (mediaTypes !== undefined) return { required: true, content };
-  // The method has no parameter, or its source has been read and declares no data.
-  const takesNoData = method.length === 0 || (contract !== undefined && contract.uncheckedReason === undefined);
+  // The method has no parameter, or its source declares no data.
+  const takesNoData = method.length === 0 || uncheckedReason === undefined;
   return takesNoData ? undefined : { content: { 'application/json': { schema: {} } } };
 }
 
 function describeResponses({ operation, contract, group, components }: OperationParts): object {
   const { settings, method } = operation;
-  const { data, query, path, headers, results = [UNKNOWN_RESULT] } = contract ?? {};
+  const { data, query, path, headers, results } = contract;
   const isChecked = [data, query, path, headers, settings.query, settings.path].some((schema) => schema !== undefined);
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
@@ -128,11 +140,9 @@ function describeResponses({ operation, contract, group, components }: Operation
     contents.set(status, [...(contents.get(status) ?? []), ...schemas]);
   }
   for (const [status, schemas] of contents) {
-    const content = Object.fromEntries(schemas.map(([type]) => [type, { schema: uniteSchemas(schemas, type) }]));
-    responses[status] = {
-      description: STATUS_CODES[status] ?? 'Done',
-      content: schemas.length === 0 ? undefined : content,
-    };
+    const entries = schemas.map(([type]) => [type, { schema: uniteSchemas(schemas, type) }] as const);
+    const content = entries.length === 0 ? undefined : Object.fromEntries(entries);
+    responses[status] = { description: STATUS_CODES[status] ?? 'Done', content };
   }
   for (const [status, name] of Object.entries(refusalsOf(settings.access))) responses[status] = refer(name);
   const etagCheck = ETAG_CHECK.exec(String(method));
@@ -162,7 +172,6 @@ function describeContent(result: ResultContract, publish: (schema: Schema) => Sc
   return [['application/json', publish(shown ?? {})]];
 }
 
-const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
 /** The body for a result that is undefined, null or true. */
 const SUCCESS_SCHEMA: Schema = {
   type: 'object',

@@ -1,10 +1,10 @@
 // Writes the error answers of the OpenAPI document. Their bodies have Gatefold's own form, or the form that
 // `formatError` of the service file gives them.
-import type { Schema } from '../contract/contract.ts';
+import type { Definitions, Schema } from '../contract/contract.ts';
 import type { Components } from './components.ts';
 import type { DocumentedService } from './documented.ts';
 
-export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
+export const ENVELOPE_SCHEMAS: Definitions = {
   Error: {
     type: 'object',
     description: 'Every error has this shape.',
@@ -53,12 +53,7 @@ const CUSTOM_DESCRIPTIONS = {
   InvalidData: `The data is not valid. ${CUSTOM_FORMAT}`,
 };
 
-export interface Refusals {
-  readonly schemas: Readonly<Record<string, Schema>>;
-  readonly responses: Readonly<Record<keyof typeof DESCRIPTIONS, object>>;
-}
-
-export function writeRefusals(service: DocumentedService | undefined, components: Components): Refusals {
+export function writeRefusals(service: DocumentedService | undefined, components: Components) {
   if (service?.formatError === undefined) {
     const schema = { $ref: '#/components/schemas/Error' };
     return { schemas: ENVELOPE_SCHEMAS, responses: responsesOf(DESCRIPTIONS, 'application/json', schema) };
@@ -69,9 +64,9 @@ export function writeRefusals(service: DocumentedService | undefined, components
   return { schemas: {}, responses: responsesOf(CUSTOM_DESCRIPTIONS, mediaTypeOf(service.formatError), published) };
 }
 
-function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Schema): Refusals['responses'] {
+function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Schema) {
   const describe = ([name, description]: [string, string]) => [name, { description, content: { [type]: { schema } } }];
-  return Object.fromEntries(Object.entries(descriptions).map(describe)) as Refusals['responses'];
+  return Object.fromEntries(Object.entries(descriptions).map(describe)) as Record<keyof typeof DESCRIPTIONS, object>;
 }
 
 /** Finds the media type in the source text of `formatError`, because the document must not call the function. */

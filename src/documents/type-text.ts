@@ -70,8 +70,9 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
     return `${docComment(property, indent)}${indent}${propertyName(name)}${mark}: ${text};\n`;
   });
   const parts = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
-  if (additionalProperties !== undefined && additionalProperties !== false)
-    parts.push(`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`);
+  const others = typeText(additionalProperties ?? false, nameOf, indent);
+  // Beside fields, an index signature of `never` would refuse the fields, too.
+  if (others !== 'never' || (fields.length === 0 && additionalProperties)) parts.push(`{ [name: string]: ${others} }`);
   // The only source of `patternProperties` is an index signature such as `{ [name: number]: string }`.
   for (const values of Object.values(patternProperties ?? {}))
     parts.push(`{ [name: number]: ${typeText(values, nameOf, indent)} }`);

@@ -20,7 +20,6 @@ export interface Exported {
   readonly exportName: string;
   /** The object, or the only instance of the class. */
   readonly controller: object;
-  /** Whether the controller is an instance of a class. */
   readonly isInstance: boolean;
   /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];

@@ -30,11 +30,10 @@ export function withContract(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const { settings } = operation;
       const isFiltered = sendsDeclared || settings.results === 'declared';
-      const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name, isFiltered);
-      const method =
-        resultCheck === undefined
-          ? operation.method
-          : withResultCheck(group.name, operation, resultCheck, onMismatch as ReportMismatch);
+      const resultCheck = onMismatch && resultCheckOf(name, isFiltered);
+      const onProblem: OnProblem = (problem, params) =>
+        onMismatch?.({ ...idsOf(params), group: group.name, operation: name, ...problem });
+      const method = resultCheck === undefined ? operation.method : withCheck(operation.method, resultCheck, onProblem);
       const filter = isFiltered ? read.resultFilterOf(name) : undefined;
       const own = contract.operations.get(name);
       const unfilteredReason = isFiltered ? own?.undocumentedReason : undefined;
@@ -53,23 +52,25 @@ export type ReportMismatch = (
   mismatch: RequestIds & { group: string; operation: string; pointer: string; message: string },
 ) => void;
 
+type OnProblem = (problem: NonNullable<ReturnType<ResultCheck>>, params: ControllerParams) => void;
+
 /** Wraps a method, so that each result is checked. A result that does not fit its type is returned all the same. */
-function withResultCheck(
-  group: string,
-  { name, method }: Operation,
-  resultCheck: ResultCheck,
-  report: ReportMismatch,
-): OperationMethod {
+function withCheck(method: OperationMethod, resultCheck: ResultCheck, onProblem: OnProblem): OperationMethod {
   const inspect = (result: unknown, params: ControllerParams): unknown => {
     // A result that cannot be encoded as JSON makes the check throw. The code that sends the answer reports it.
-    const mismatch = attempt(() => resultCheck(result), undefined);
-    if (mismatch !== undefined) report({ ...idsOf(params), group, operation: name, ...mismatch });
+    const problem = attempt(() => resultCheck(result), undefined);
+    if (problem !== undefined) onProblem(problem, params);
     return result;
   };
-  return function (this: unknown, data, params) {
+  function checked(this: unknown, data: unknown, params: ControllerParams): unknown {
     const result: unknown = method.call(this, data, params);
     return result instanceof Promise ? result.then((value) => inspect(value, params)) : inspect(result, params);
-  };
+  }
+  // The document says GET for a method without parameters, and If-Match for one whose text calls ifMatch.
+  return Object.defineProperties(checked, {
+    length: { value: method.length },
+    toString: { value: () => String(method) },
+  });
 }
 
 function runTimeOperations({ operations }: Pick<Group, 'operations'>): RunTimeOperation[] {

@@ -140,10 +140,7 @@ export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): str
   );
 }
 
-/**
- * Returns the first route that fits, and the values of its named segments. A request with HEAD fits routes of HEAD and
- * of GET.
- */
+/** Returns the first route that fits, with the values of its named segments. HEAD fits routes of HEAD and of GET. */
 export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]) {
   for (const route of routes) {
     const takesVerb = route.verb === verb || (verb === 'HEAD' && route.verb === 'GET') || route.verb === ANY_VERB;

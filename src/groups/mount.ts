@@ -6,7 +6,7 @@ import { FALLBACK } from '../base/group-name.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { choosesUpgrades } from '../base/node-internals.ts';
 import { ANY_VERB } from '../base/route-name.ts';
-import { isObject, isPlainFunction, isThenable } from '../base/values.ts';
+import { type Fields, isObject, isPlainFunction, isThenable } from '../base/values.ts';
 import type { OperationContract } from '../contract/contract.ts';
 import { isMountSetting, readMountSettings } from './operation-settings.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
@@ -37,19 +37,14 @@ const PROTECTIONS = /^(?:operations|_?(?:before|around|after))$/;
 
 /**
  * @param at the file of the group
- * @param moduleExports none of them may look like a protection, which would have no effect
+ * @param beside the exports of the module, none of them may look like a protection, which would have no effect
  */
-export function createMountGroup(
-  name: string,
-  exported: unknown,
-  at: string,
-  moduleExports: Readonly<Record<string, unknown>> = {},
-): Group | undefined {
+export function createMountGroup(name: string, exported: unknown, at: string, beside: Fields = {}): Group | undefined {
   if (!isMount(exported)) return undefined;
   // The further properties of a copy, such as `{ ...mount(handler), access: 'user' }`, would have no effect.
   if (Object.keys(exported).join() !== 'kind,handler,settings')
     throw new LoadRefusal('INVALID_EXPORT', 'it is a copy of a mount: write its settings into mount(handler, { … })');
-  const stray = Object.keys(moduleExports).find((key) => isMountSetting(key) || PROTECTIONS.test(key));
+  const stray = Object.keys(beside).find((key) => isMountSetting(key) || PROTECTIONS.test(key));
   if (stray !== undefined)
     throw new LoadRefusal('INVALID_GUARD', `${stray} says nothing beside mount(): write it into mount(handler, { … })`);
   const { kind, handler } = exported;
@@ -98,7 +93,10 @@ function methodOf(kind: Mount['kind'], handler: unknown): OperationMethod {
 /** Makes properties that a library can copy and replace, because GraphQL Yoga makes its context from the params. */
 function copyOf(params: ControllerParams): ControllerParams {
   const copy = { ...params };
-  const getters = Object.entries(Object.getOwnPropertyDescriptors(Object.getPrototypeOf(params)));
+  const prototype: object = Object.getPrototypeOf(params);
+  const getters = [Object.getPrototypeOf(prototype), prototype].flatMap((level: object) =>
+    Object.entries(Object.getOwnPropertyDescriptors(level)),
+  );
   for (const [name, { get }] of getters)
     if (get !== undefined)
       Object.defineProperty(copy, name, {

@@ -86,8 +86,6 @@ export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 
 /** The settings in one class or object, by the name of the operation. The name `'*'` stands for all operations. */
-type DeclaredSettings = ReadonlyMap<string, OperationSettings>;
-
 export function isValidSetting(property: keyof OperationSettings, value: unknown): boolean {
   return PROPERTIES[property][0](value);
 }
@@ -118,7 +116,7 @@ export function readSettings(
   };
 }
 
-function readDeclared(value: unknown, isOperation: (name: string) => boolean): DeclaredSettings {
+function readDeclared(value: unknown, isOperation: (name: string) => boolean): ReadonlyMap<string, OperationSettings> {
   if (!isPlainObject(value))
     refuse('static operations: it must be a plain object, with the name of an operation for each key');
   const operations = entriesOf(value, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
@@ -151,11 +149,7 @@ function copyOf(value: unknown, prefix: string): unknown {
   return isPlainObject(value) ? Object.freeze(Object.fromEntries(entriesOf(value, prefix))) : value;
 }
 
-/**
- * Returns the properties of a plain object. Also freezes the object, so that a later change throws.
- *
- * @throws LoadRefusal for a property that would be ignored, or whose value can change
- */
+/** Freezes a plain object, and returns its properties. @throws LoadRefusal for one that is ignored or can change */
 function entriesOf(object: object, prefix: string): [string, unknown][] {
   const entries = Reflect.ownKeys(object).flatMap((key): [string, unknown][] => {
     const { value, enumerable, get, set } = Object.getOwnPropertyDescriptor(object, key) as PropertyDescriptor;

@@ -5,7 +5,7 @@ import type { OperationSettings } from '../api/controller/operations.ts';
 import type { ControllerParams } from '../api/controller.ts';
 import { LoadRefusal } from '../base/load-refusal.ts';
 import { splitRouteName, VERB_OPERATIONS, verbOf } from '../base/route-name.ts';
-import { isClass, isObject } from '../base/values.ts';
+import { type Fields, isClass, isObject } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { ResultFilter } from '../contract/check/result-filter.ts';
 import type { GroupContract, OperationContract } from '../contract/contract.ts';
@@ -76,7 +76,7 @@ export interface Unexposed {
  * Finds the class or object that a module exports, as default or under the name of the controller. Instantiates a class
  * once, without arguments. @throws LoadRefusal, or any error of the constructor
  */
-export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
+export function instantiate(name: string, module: Fields): Exported {
   const groupExport = findExport(`${name}Controller`, module);
   if (groupExport === undefined) {
     const forHandlers = typeof module.default === 'function' ? `; for a handler, ${MOUNT_CURE}` : '';
@@ -154,16 +154,10 @@ export function createGroup(
   return { name, controller, operations: new Map(operations), routes, strictRoutes, unexposed };
 }
 
-type Module = Readonly<Record<string, unknown>>;
-
-function findExport(
-  controllerName: string,
-  module: Module,
-): Pick<Exported, 'exported' | 'exportName' | 'moduleExports'> | undefined {
+function findExport(controllerName: string, module: Fields) {
   const defaultExport = module.default;
-  // The import of a CommonJS file has a default export that holds all exports. The same is true of TypeScript that tsx
-  // compiles to CommonJS.
-  const nested = mayBeGroup(defaultExport) && !isClass(defaultExport) ? (defaultExport as Module) : {};
+  // A CommonJS file, also TypeScript that tsx compiles to one, has a default export that holds all exports.
+  const nested = mayBeGroup(defaultExport) && !isClass(defaultExport) ? (defaultExport as Fields) : {};
   for (const holder of [nested, module])
     for (const exportName of ['default', controllerName]) {
       const exported = Object.hasOwn(holder, exportName) ? holder[exportName] : undefined;
@@ -185,11 +179,7 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
  * @param fields the fields of the instance. A field replaces a method of the same name: with a function that wraps the
  *   method, or with undefined, which removes an inherited operation
  */
-function sortMembers(
-  levels: Exported['levels'],
-  fields: ReadonlyMap<string, PropertyDescriptor>,
-  isHidden: IsHidden,
-): { methods: Map<string, Pick<Operation, 'method' | 'depth'>>; unexposed: Unexposed[] } {
+function sortMembers(levels: Exported['levels'], fields: ReadonlyMap<string, PropertyDescriptor>, isHidden: IsHidden) {
   const methods = new Map<string, Pick<Operation, 'method' | 'depth'>>();
   const unexposed: Unexposed[] = [];
   const seenNames = new Set<string>();

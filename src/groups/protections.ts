@@ -76,11 +76,8 @@ function callsParent(method: unknown, guard: GuardName): boolean {
   return new RegExp(`\\bsuper\\s*\\??\\.\\s*${guard}\\b`).test(text);
 }
 
-function problemOfSettings(
-  { holderKind, key, isAccessor, value }: Member,
-  isInstance: boolean,
-  cure: string,
-): string | undefined {
+function problemOfSettings(member: Member, isInstance: boolean, cure: string): string | undefined {
+  const { holderKind, key, isAccessor, value } = member;
   if (typeof key === 'symbol') return `says nothing: ${cure}`;
   if (holderKind === 'export') return `is exported beside the group: ${cure}`;
   if (holderKind === 'field') return `is a field of the instance: ${cure}`;

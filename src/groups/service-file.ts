@@ -2,6 +2,7 @@
 // the content of a definition.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
+import { type Fields, isObject } from '../base/values.ts';
 import {
   DefinitionError,
   isServiceProperty,
@@ -19,11 +20,7 @@ export interface LoadedService extends ServiceDefinition {
 }
 
 /** @param path the real path of the file. @throws ContractError with the line of a wrong property */
-export function createService(
-  path: string,
-  module: Readonly<Record<string, unknown>>,
-  readErrorBody: () => ErrorBody,
-): LoadedService {
+export function createService(path: string, module: Fields, readErrorBody: () => ErrorBody): LoadedService {
   try {
     const exported = exportsOf(module);
     const definition = readDefinition(exported.default);
@@ -49,10 +46,9 @@ export function refuseProperty(path: string, message: string, property: string |
  * Returns the exports of the file. `tsx` compiles TypeScript to CommonJS where no package.json says otherwise. The
  * import of a CommonJS file has a default export that holds all exports.
  */
-function exportsOf(module: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function exportsOf(module: Fields): Fields {
   const nested = module.default;
-  const isCompiled = typeof nested === 'object' && nested !== null && '__esModule' in nested;
-  return isCompiled ? (nested as Readonly<Record<string, unknown>>) : module;
+  return isObject(nested) && '__esModule' in nested ? nested : module;
 }
 
 /** Returns the line of a property, from 1. Returns the line of `defineService` when the property is not found. */

@@ -1,5 +1,6 @@
 // Applies the service file to a group when the group loads. An operation without its own setting `access` gets that of
 // the service file. A group does not load when the service file does not allow one of its operations.
+import type { Access } from '../api/controller/operations.ts';
 import { namesOf, verbOf } from '../base/route-name.ts';
 import { requiresUser } from '../callers/access/access.ts';
 import { dataIsQuery } from '../contract/check/library.ts';
@@ -50,11 +51,7 @@ export function applyRules(group: Group, state: ServiceState, file: string): Gro
   return group;
 }
 
-function problemOfUser(
-  { contract }: Operation,
-  access: NonNullable<Operation['settings']['access']>,
-  authenticate: LoadedService['authenticate'],
-): string | undefined {
+function problemOfUser({ contract }: Operation, access: Access, authenticate: LoadedService['authenticate']) {
   if (requiresUser(access) && authenticate === undefined)
     return "access asks for a 'user', and no service file has authenticate: write it in controllers/service.ts";
   if (contract?.user === 'required' && !requiresUser(access))

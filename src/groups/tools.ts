@@ -4,15 +4,13 @@ import { idOfGroup, urlNameOf } from '../base/group-name.ts';
 import { isExactList } from '../base/media-kinds.ts';
 import { ANY_VERB, operationIdOf } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
-import type { GroupContract, Schema } from '../contract/contract.ts';
+import type { Definitions, Schema } from '../contract/contract.ts';
 import { isFile } from '../contract/schema/schema.ts';
 import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
 import type { Group, Operation } from './operations.ts';
 
-type ToolGroup = Pick<Group, 'name' | 'operations'>;
-
-export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
+export function toolsOf({ name: group, operations }: Pick<Group, 'name' | 'operations'>): Map<string, Operation> {
   const tools = new Map<string, Operation>();
   for (const operation of operations.values()) {
     const toolName = toolNameOf(group, operation);
@@ -48,7 +46,7 @@ function problemOf(
   toolName: string,
   { verb, settings, contract }: Operation,
   namesake: string | undefined,
-  defs: GroupContract['defs'],
+  defs: Definitions,
 ): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
   if (namesake !== undefined) return `the tool ${toolName} is already that of ${namesake}: ${cure}`;
@@ -66,7 +64,7 @@ function problemOf(
 }
 
 /** Whether the data is a file, or one of its required fields must have one. */
-function mustHaveFile(schema: Schema | undefined, defs: GroupContract['defs'], seen = new Set<Schema>()): boolean {
+function mustHaveFile(schema: Schema | undefined, defs: Definitions, seen = new Set<Schema>()): boolean {
   const target = resolveReference(schema, defs);
   if (seen.has(target)) return false;
   seen.add(target);

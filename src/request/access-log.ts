@@ -9,7 +9,6 @@ import type { Exchange } from './exchange.ts';
 /** @param bytes the size of the sent body @param endedAt `performance.now()` at the end of the answer */
 export type AccessLog = (exchange: Exchange, status: number, bytes: number, endedAt: number) => void;
 
-/** Maximum characters of a user's id in a line. */
 const MAX_USER_LENGTH = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {

@@ -1,7 +1,6 @@
 // Serves one request, from top to bottom: `serve` refuses bad requests, finds the row of routes.ts, and then runs the
 // steps (steps.ts) of that row. A request is in flight from its start until its answer is complete, or until a streamed
-// answer begins. This file opens no port and reads no environment variable. The caller of createApp() makes the server
-// listen.
+// answer begins. This file reads no environment variable. The caller of createApp() makes the server listen.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpErrorOptions, refusal } from '../base/errors.ts';
@@ -29,12 +28,12 @@ import { Exchange, type Step, type ToolCall } from './exchange.ts';
 import { createExchangeContexts } from './exchange-contexts.ts';
 import type { PublicFiles } from './files/public-files.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
-import { createBeginNote, type EventSettings, serveAndPublish } from './request-event.ts';
+import { type EventSettings, routeOf, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
 import { FILE, routeOutside, routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { prepareSteps, type TargetParts } from './steps.ts';
-import { readQuery } from './target.ts';
+import { checkBytes } from './target.ts';
 import { createCallExchange, type ToolServer } from './tool-calls.ts';
 
 export interface AppParts extends TargetParts {
@@ -63,13 +62,7 @@ export type App = ReturnType<typeof createApp>;
 
 export function createApp(parts: AppParts) {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, files, tools } = parts;
-  const {
-    limiter = createRateLimiter(),
-    transport = PLAIN,
-    waitingForGroups = () => 0,
-    noteBegin,
-    maxDescriptor,
-  } = parts;
+  const { noteBegin, limiter = createRateLimiter(), transport = PLAIN, waitingForGroups = () => 0 } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
   const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
   const connections = createConnections({
@@ -77,9 +70,11 @@ export function createApp(parts: AppParts) {
     readTimeout: settings.requestTimeout,
     maxUnread: bodyBudget,
     maxConnections: settings.maxConnections,
-    maxDescriptor,
+    maxDescriptor: parts.maxDescriptor,
   });
-  const contexts = createExchangeContexts(createBeginNote(noteBegin, basePath));
+  const contexts = createExchangeContexts(
+    noteBegin && ((exchange) => noteBegin(`${exchange.verb} ${routeOf(exchange, basePath) ?? ''}`, exchange.requestId)),
+  );
   const respond = new Responder({
     ...{ log, observer, basePath, bodyLimit, contexts },
     accessLog: requestLog && createAccessLog(requestLog),
@@ -105,10 +100,9 @@ export function createApp(parts: AppParts) {
   const startTime = () => (isMeasured ? performance.now() : 0);
   let inFlight = 0;
 
-  const fail: Responder['fail'] = (exchange, thrown) => respond.fail(exchange, thrown);
   const createSteps = prepareSteps({
     ...{ groups, credentials, identity, docs, files, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
-    ...{ background, basePath, contexts, respond, fail, resume: advance },
+    ...{ background, basePath, contexts, respond, resume: advance },
     ...{ bodyLimit, domains: settings.domains, port: settings.port, isSecure: transport.isSecure },
     ...{ addressRate: settings.rateLimit, operationTimeout: settings.operationTimeout },
     ...{ processLimits: { budget, streamedUploads, isFull }, publicOrigins: settings.publicOrigin },
@@ -144,22 +138,16 @@ export function createApp(parts: AppParts) {
     return new Promise((resolve) => {
       const exchange = createCallExchange(outer, call, tools as ToolServer, startTime());
       exchange.answer.capture = resolve;
-      serveAndPublish(exchange, outer.event, eventSettings, serveCall);
+      exchange.steps = [findCalledRow, ...stepsByTarget['mcp.call']];
+      serveAndPublish(exchange, outer.event, eventSettings, advance);
     });
   }
 
-  function serveCall(exchange: Exchange): void {
-    try {
-      readTarget(exchange);
-      const match = findMatch(exchange);
-      if (match.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
-      exchange.groupInUrl = match.groupInUrl;
-      exchange.slugs = match.slugs;
-      exchange.steps = stepsByTarget['mcp.call'];
-    } catch (error) {
-      return respond.fail(exchange, error);
-    }
-    advance(exchange);
+  function findCalledRow(exchange: Exchange): undefined {
+    readTarget(exchange);
+    const { route, groupInUrl, slugs } = findMatch(exchange);
+    if (route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
+    Object.assign(exchange, { groupInUrl, slugs });
   }
 
   let stepsByTarget = createSteps(undefined);
@@ -189,7 +177,10 @@ export function createApp(parts: AppParts) {
   function readTarget(exchange: Exchange): void {
     const target = exchange.request.url as string;
     const queryMark = target.indexOf('?');
-    if (queryMark >= 0) exchange.queryText = readQuery(target, queryMark + 1);
+    if (queryMark >= 0) {
+      checkBytes(target, queryMark + 1);
+      exchange.queryText = target.slice(queryMark + 1);
+    }
     exchange.resolvedPath = router.resolve(queryMark < 0 ? target : target.slice(0, queryMark));
   }
 
@@ -268,7 +259,10 @@ export function createApp(parts: AppParts) {
     refusedConnections: connections.refused,
     /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
     pendingWork: background.pending,
-    giveUpWork: background.giveUp,
+    giveUpWork(): void {
+      for (const exchange of connections.lostExchanges) respond.complete(exchange, 499, 0);
+      background.giveUp();
+    },
     /**
      * Called by an `uncaughtException` listener. If code of the author led to the throw, and the request has no answer
      * yet, the answer is a 500. An answer that streams is cut.

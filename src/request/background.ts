@@ -8,7 +8,6 @@ export type BackgroundWork = ReturnType<typeof createBackgroundWork>;
 
 /** @param leaveContext calls a function outside of the AsyncLocalStorage context of the request */
 export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void) {
-  /** The facts of each pending promise. */
   const pendingWork = new Set<OperationFacts>();
   return {
     add(exchange: Exchange, work: PromiseLike<unknown>): void {

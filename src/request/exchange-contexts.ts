@@ -1,7 +1,6 @@
 // Finds the request to which an uncaught exception belongs. The exception may come from a timer that an operation has
 // set, or from a promise that nobody awaits. Each call of an operation, a guard, `authenticate` or a function in
-// `access` runs in a context of an AsyncLocalStorage. Its timers and promises keep this context, which leads to the
-// request.
+// `access` runs in a context of an AsyncLocalStorage. Its timers and promises keep this context.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isThenable } from '../base/values.ts';
 import type { Exchange } from './exchange.ts';
@@ -9,10 +8,14 @@ import { runFollowed } from './request-event.ts';
 
 export type ExchangeContexts = ReturnType<typeof createExchangeContexts>;
 
+/**
+ * One for all services of a process, as in a run of tests. Node 20 never forgets a storage. It visits each one whenever
+ * a promise, a timer or a socket is created, so each service would slow down all later ones.
+ */
+const storage = new AsyncLocalStorage<Exchange | undefined>();
+
 /** @param begin called before the first code of an author that an exchange runs */
 export function createExchangeContexts(begin?: (exchange: Exchange) => void) {
-  const storage = new AsyncLocalStorage<Exchange | undefined>();
-
   return {
     /**
      * Calls code of the author in a context of the exchange, and in the contexts of the tracing tools that follow the

@@ -1,6 +1,6 @@
-// An exchange is one request with its answer. Its fields are the state that the steps of the request share, and that
-// the log line shows.
+// An exchange is one request with its answer. Its fields are the state that the steps share and the log line shows.
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Trace } from '../api/controller/trace.ts';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import { CallerState } from '../callers/access/caller-state.ts';
@@ -47,6 +47,8 @@ export const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 export class Exchange {
   readonly request: Request;
   readonly response: ServerResponse;
+  /** The socket of the request. Node takes it from a request that `pipeline` or `for await` destroys. */
+  readonly socket: Socket;
   readonly head: RequestHead;
   /** The HTTP method. It is kept here, because a handler of a mount may change that of `request`. */
   readonly verb: string;
@@ -103,6 +105,7 @@ export class Exchange {
   constructor(request: Request, response: ServerResponse, startedAt: number) {
     this.request = request;
     this.response = response;
+    this.socket = request.socket;
     this.startedAt = startedAt;
     this.head = request.readHead();
     this.verb = request.method as string;
@@ -163,10 +166,8 @@ export class Exchange {
 }
 
 /**
- * Returns the trace that the client sent. Log lines and `params.trace` have this trace when no tracing tool makes spans
- * of this service.
- *
- * @returns undefined when the header `traceparent` is malformed
+ * Returns the trace that the client sent; undefined when the header `traceparent` is malformed. Log lines and
+ * `params.trace` have this trace when no tracing tool makes spans of this service.
  */
 function receivedTrace(header: string): Trace | undefined {
   const context = parseTraceparent(header);

@@ -7,11 +7,10 @@ import { checkOperationVerb } from '../callers/access/credential-rights.ts';
 import { checkRights as checkRightsOf } from '../callers/access/key-check.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../live/load/registry.ts';
-import type { Responder } from './answer/response.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation, takesRequest } from './operation-choice.ts';
-import type { ParamsParts } from './params.ts';
 import { firstMatch, type ResolvedPath } from './router.ts';
+import type { StepParts } from './steps.ts';
 import { checkMountRequest } from './web-request.ts';
 
 /**
@@ -38,13 +37,8 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>, basePath: stri
   };
 }
 
-export interface FindParts extends ParamsParts {
-  readonly groups: Pick<Groups, 'find' | 'locate' | 'ownsCors'>;
-  readonly respond: Pick<Responder, 'preflight'>;
-}
-
 /** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */
-export function createFindSteps(parts: FindParts, isStrict = false) {
+export function createFindSteps(parts: StepParts, isStrict = false) {
   const { groups, respond } = parts;
 
   /** Checks the rights of a key. Where the fallback may get what a root group does not take, `choose` checks them. */

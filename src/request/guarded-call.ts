@@ -9,18 +9,15 @@ import type { Exchange } from './exchange.ts';
 
 /** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
 export function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
-  const { filter } = operation;
-  if (filter === undefined) return call(operation, data, params, exchange);
-  const result = call(operation, data, params, exchange);
-  return isThenable(result) ? result.then((value) => limitResult(filter, value)) : limitResult(filter, result);
-}
-
-function call(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
-  const { guards, method, controller } = operation;
+  const { filter, guards, method, controller } = operation;
   // Both arguments are always given. `method.length` does not show how many a method uses, because it does not count
   // defaults and rest parameters (decisions 3.4).
-  if (guards === undefined) return method.call(controller, data, params);
-  return performGuarded(operation, guards, data, params, exchange);
+  const result =
+    guards === undefined
+      ? method.call(controller, data, params)
+      : performGuarded(operation, guards, data, params, exchange);
+  if (filter === undefined) return result;
+  return isThenable(result) ? result.then((value) => limitResult(filter, value)) : limitResult(filter, result);
 }
 
 async function performGuarded(
@@ -30,7 +27,7 @@ async function performGuarded(
   params: ControllerParams,
   exchange: Exchange,
 ): Promise<unknown> {
-  const { controller, method } = operation;
+  const { controller, method, settings } = operation;
   for (const guard of before) {
     const reply = await guard.call(controller, data, params);
     // If the time limit has passed, the client has a 503. So the operation must not run any more.
@@ -42,12 +39,13 @@ async function performGuarded(
       );
   }
   /** The results of the operation and of the guards. Only one of them is sent. */
-  const results: unknown[] = [];
+  const results = new Set<unknown>();
+  let isOver = false;
   try {
-    const result = await (around.length === 0
-      ? method.call(controller, data, params)
-      : performInside(operation, around, data, params, exchange, results));
-    results.push(result);
+    const result = await callFrom(0).finally(() => {
+      isOver = true;
+    });
+    results.add(result);
     const replacement = await after?.call(controller, result, params);
     return replacement === undefined ? result : replacement;
   } catch (error) {
@@ -55,25 +53,13 @@ async function performGuarded(
     results.forEach(discardResult);
     throw error;
   }
-}
 
-/** Calls each `_around`, whose `next` calls the following one. The `next` of the last one calls the operation. */
-async function performInside(
-  { controller, method, settings }: Operation,
-  around: NonNullable<Operation['guards']>['around'],
-  data: unknown,
-  params: ControllerParams,
-  exchange: Exchange,
-  results: unknown[],
-): Promise<unknown> {
-  let isOver = false;
-
-  /** Calls the `_around` at an index, or the operation behind the last one. */
+  /** Calls the `_around` at an index, whose `next` calls the following one, or the operation behind the last one. */
   async function callFrom(index: number): Promise<unknown> {
     const guard = around[index];
     if (guard === undefined) {
       const result = await method.call(controller, data, params);
-      results.push(result);
+      results.add(result);
       return result;
     }
     let last: Promise<unknown> | undefined;
@@ -94,11 +80,5 @@ async function performInside(
     if (last === undefined)
       throw new TypeError('an around function neither called next() nor returned a result: return one, or throw');
     return last;
-  }
-
-  try {
-    return await callFrom(0);
-  } finally {
-    isOver = true;
   }
 }

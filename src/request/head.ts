@@ -166,9 +166,10 @@ function checkHost(request: Request, { host, hostCount }: RequestHead): void {
 
 /**
  * Matches the value of Host: a name, an IPv4 address or a bracketed IPv6 address, and perhaps a port. A comma, a user
- * or a path does not match (RFC 3986, 3.2.2).
+ * or a path does not match (RFC 3986, 3.2.2). No name of DNS has 1,000 characters, and the class `URL` needs 0.1 s for
+ * 16 KiB of escaped accents.
  */
-const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+)(?::\d{0,5})?$/;
+const HOST = /^(?!.{1001})(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+)(?::\d{0,5})?$/;
 
 /** Refuses an unknown coding with 501, and any coding in HTTP/1.0 with 400 as a faulty framing (RFC 9112, 6.1). */
 function checkTransferCoding(request: Request, coding: string): void {

@@ -27,7 +27,7 @@ export function handOver(exchange: Exchange, options: CallOptions): void {
   const fail = (error: unknown) => respond.fail(exchange, error);
   if (response.destroyed) return respond.complete(exchange, 499, 0);
   exchange.body.isStreamed = exchange.hasBody;
-  reviveRequest(request);
+  reviveRequest(request, response);
   if (exchange.hasBody && !request.complete) streamedUploads.begin(exchange, fail);
   const { bodyLimit: limit = bodyLimit } = settings;
   let size = 0;
@@ -72,6 +72,9 @@ export function handOver(exchange: Exchange, options: CallOptions): void {
     Object.assign(response, { writeHead: sendHead });
     response.statusMessage = '';
     response.shouldKeepAlive = false;
+    // After the end of its response, a request learns nothing more from Node, so its reader would wait for ever.
+    const aborted = Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
+    exchange.socket.once('close', () => request.destroy(aborted));
     // The caller answers at once. The end of the answer can be seconds later.
     queueMicrotask(() => {
       for (const name of WRITERS) Object.assign(response, { [name]: () => response });

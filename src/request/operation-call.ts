@@ -19,7 +19,6 @@ import { Params, type ParamsParts } from './params.ts';
 type HandOver = (exchange: Exchange, options: CallOptions) => void;
 
 export interface CallOptions extends ParamsParts {
-  readonly fail: Responder['fail'];
   /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
   readonly contexts: ExchangeContexts;
@@ -29,7 +28,7 @@ export interface CallOptions extends ParamsParts {
 }
 
 export function createCallSteps(options: CallOptions) {
-  const { fail, log, operationTimeout, contexts } = options;
+  const { respond, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
     const { check, contract } = exchange.choice.operation;
@@ -55,7 +54,7 @@ export function createCallSteps(options: CallOptions) {
         startTimeLimit(exchange);
         result.then(
           (value) => answerUnlessLate(exchange, value, answer),
-          (error) => (exchange.answer.isComplete ? logLateEnd(exchange, error) : fail(exchange, error)),
+          (error) => (exchange.answer.isComplete ? logLateEnd(exchange, error) : respond.fail(exchange, error)),
         );
         return 'later';
       }
@@ -71,7 +70,7 @@ export function createCallSteps(options: CallOptions) {
     startTimeLimit(exchange);
     loadHandOver(exchange.opensSocket ? 'socket' : 'request')
       .then((handOver) => contexts.run(exchange, () => handOver(exchange, options)))
-      .catch((error) => fail(exchange, error));
+      .catch((error) => respond.fail(exchange, error));
     return 'later';
   }
 
@@ -111,7 +110,7 @@ export function createCallSteps(options: CallOptions) {
     try {
       answer(exchange, result);
     } catch (error) {
-      fail(exchange, error);
+      respond.fail(exchange, error);
     }
   }
 
@@ -123,16 +122,13 @@ export function createCallSteps(options: CallOptions) {
     const timer = setTimeout(() => {
       if (isInspected()) return void timer.refresh();
       const cause = new Error(`it ran longer than ${timeout} ms`);
-      fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
+      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
       exchange.abort(new Error('the operation is out of time'));
     }, exchange.timeLeft ?? timeout);
     exchange.timeLimitTimer = timer;
   }
 
-  /**
-   * Stops the timer after a step that runs before the body is read, and notes the time that is left. The arrival of the
-   * body does not count.
-   */
+  /** Stops the timer after a step before the body, whose arrival does not count. Notes the time that is left. */
   function pauseTimeLimit(exchange: Exchange): void {
     const leftAtStart = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timeLimitTimer);
@@ -153,11 +149,7 @@ export function createCallSteps(options: CallOptions) {
    *
    * @param succeed called when `work` resolves in time
    */
-  function withinTimeLimit(
-    exchange: Exchange,
-    work: Promise<undefined>,
-    succeed?: (exchange: Exchange) => void,
-  ): Promise<undefined> {
+  function withinTimeLimit(exchange: Exchange, work: Promise<undefined>, succeed?: (exchange: Exchange) => void) {
     startTimeLimit(exchange);
     return work.then(
       () => (exchange.answer.isComplete ? logLateEnd(exchange) : void succeed?.(exchange)),

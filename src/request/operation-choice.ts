@@ -1,10 +1,10 @@
 // Chooses the operation of a group for a request. In a group without routes, docs/REFERENCE.md (4.1) applies: a segment
 // of the URL names the operation (`/api/order/paid`), or else the verb table does (POST is `created`). In a group that
-// has a route such as `GET {id}`, or with a strict service file, the choice is strict (chooseStrictly).
+// has a route such as `GET {id}`, or with a strict service file, the choice is strict: by the routes.
 import { refusal } from '../base/errors.ts';
 import { isRoot } from '../base/group-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
-import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
+import { fitRoute, verbsOf } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { NO_PATH } from './exchange.ts';
 
@@ -32,9 +32,19 @@ export function chooseOperation(
   // handler, only the routes of its own controller make the choice strict.
   const handlerRoutes = group.routes.length > 0 ? group.routes : undefined;
   const routes = secondName === undefined ? group.strictRoutes : handlerRoutes;
-  if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, secondName);
-  const namedOperation = operationNamed(group, slugs[0]) ?? operationNamed(group, secondName);
-  if (namedOperation !== undefined) return { operation: namedOperation, path: NO_PATH, isByName: true };
+  const named = operationByName(group, routes, slugs[0]) ?? operationByName(group, routes, secondName);
+  // In a strict choice, an operation that the URL names accepts only POST, so that no GET changes anything.
+  if (named !== undefined && (routes === undefined || verb === 'POST'))
+    return { operation: named, path: NO_PATH, isByName: true };
+  if (routes !== undefined) {
+    const fit = fitRoute(routes, verb, slugs);
+    if (fit !== undefined)
+      return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, isByName: false };
+    const verbs = verbsOf(routes, slugs);
+    if (named !== undefined) verbs.add('POST');
+    if (verbs.size === 0 && (slugs.length > 0 || isRoot(group.name))) throw refusal('ROUTE_NOT_FOUND');
+    throw notAllowed((method) => verbs.has(method));
+  }
   const name = VERB_OPERATIONS.get(verb);
   if (name === undefined) throw notAllowed((_, operation) => group.operations.has(operation));
   const operation = group.operations.get(name);
@@ -43,48 +53,22 @@ export function chooseOperation(
   throw refusal('OPERATION_NOT_FOUND', undefined, { cause });
 }
 
-/**
- * Chooses strictly. An operation that the URL names accepts only POST, so that no GET changes anything. An operation
- * of the verb table accepts only its own verb.
- */
-function chooseStrictly(
-  verb: string,
-  group: Group,
-  routes: readonly GroupRoute[],
-  slugs: readonly string[],
-  secondName: string | undefined,
-): Choice {
-  const operation = operationByPost(group, routes, slugs[0]) ?? operationByPost(group, routes, secondName);
-  if (operation !== undefined && verb === 'POST') return { operation, path: NO_PATH, isByName: true };
-  const fit = fitRoute(routes, verb, slugs);
-  if (fit !== undefined)
-    return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, isByName: false };
-  const verbs = verbsOf(routes, slugs);
-  if (operation !== undefined) verbs.add('POST');
-  if (verbs.size === 0 && (slugs.length > 0 || isRoot(group.name))) throw refusal('ROUTE_NOT_FOUND');
-  throw notAllowed((method) => verbs.has(method));
-}
-
 /** Says whether a strict group has an operation for a request. */
 export function takesRequest(group: Group, verb: string, slugs: readonly string[]): boolean {
   const routes = group.strictRoutes ?? [];
   return (
     fitRoute(routes, verb, slugs) !== undefined ||
-    (verb === 'POST' && operationByPost(group, routes, slugs[0]) !== undefined)
+    (verb === 'POST' && operationByName(group, routes, slugs[0]) !== undefined)
   );
 }
 
-function operationNamed(group: Group, name: string | undefined): Operation | undefined {
-  return name === undefined ? undefined : group.operations.get(name);
-}
-
 /**
- * Returns the operation that a POST can call by this name. A route cannot be called by its name, although a segment can
+ * Returns the operation that is called by this name. A route cannot be called by its name, although a segment can
  * decode to that name (`GET%20%7Bid%7D`).
  */
-function operationByPost(group: Group, routes: readonly GroupRoute[], name: string | undefined): Operation | undefined {
-  const operation = operationNamed(group, name);
-  return routes.some((route) => route.name === operation?.name) ? undefined : operation;
+function operationByName(group: Group, routes: Group['strictRoutes'], name = ''): Operation | undefined {
+  const operation = group.operations.get(name);
+  return routes?.some((route) => route.name === operation?.name) ? undefined : operation;
 }
 
 /** @param isAllowed says whether the URL takes a verb; `operation` is the operation of the verb by the verb table */

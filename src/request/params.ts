@@ -1,15 +1,13 @@
 // The second argument of an operation. Only fields that a client may see are enumerable. All other properties are
 // getters on the prototype. So a result that contains the params does not send these properties, and they cost nothing
 // until they are read.
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { HeaderSetters } from '../api/controller/answer-headers.ts';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { ServiceUser } from '../api/controller/service.ts';
 import { NO_TRACE, type Trace } from '../api/controller/trace.ts';
-import type { CallingApplication, ControllerParams, OperationLog } from '../api/controller.ts';
+import type { CallingApplication, ControllerParams } from '../api/controller.ts';
 import type { Log } from '../base/log.ts';
-import { createOperationLog } from '../base/operation-log.ts';
-import { addressOf, type TrustedProxies } from '../callers/access/address.ts';
-import { cookieSetter, cookiesOf } from '../callers/access/cookies.ts';
+import { RequestView } from '../callers/access/access-params.ts';
+import type { TrustedProxies } from '../callers/access/address.ts';
 import type { OriginParts } from '../callers/access/origin-check.ts';
 import type { BackgroundWork } from './background.ts';
 import type { Query } from './body/form.ts';
@@ -29,10 +27,7 @@ export interface ParamsParts extends OriginParts {
 
 const NO_BYTES = new Uint8Array(0);
 
-export class Params implements ControllerParams {
-  readonly page: string;
-  readonly method: string;
-  readonly verb: string;
+export class Params extends RequestView implements ControllerParams {
   readonly slugs: string[];
   readonly query: Query;
   readonly requestId: string;
@@ -43,9 +38,7 @@ export class Params implements ControllerParams {
 
   /** @param bytes the inflated body; undefined when there is no body or when the body is a stream */
   constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
-    this.page = exchange.groupInUrl;
-    this.method = exchange.operation;
-    this.verb = exchange.verb;
+    super(exchange.groupInUrl, exchange, parts);
     this.slugs = exchange.slugs.slice();
     this.query = query;
     this.requestId = exchange.requestId;
@@ -57,14 +50,6 @@ export class Params implements ControllerParams {
 
   get bytes(): Uint8Array {
     return this.#bytes ?? NO_BYTES;
-  }
-
-  get log(): OperationLog {
-    return createOperationLog(this.#parts.log, this.#exchange);
-  }
-
-  get address(): string {
-    return addressOf(this.#exchange, this.#parts.proxies);
   }
 
   get trace(): Trace {
@@ -93,32 +78,8 @@ export class Params implements ControllerParams {
     return id === undefined ? undefined : decodeUtf8(id);
   }
 
-  get request(): IncomingMessage {
-    return this.#exchange.request;
-  }
-
   get user(): ServiceUser | undefined {
     return this.#exchange.caller.user;
-  }
-
-  get cookies(): Readonly<Record<string, string>> {
-    return cookiesOf(this.#exchange);
-  }
-
-  get setHeader(): HeaderSetters['setHeader'] {
-    return (name, value) => this.#exchange.answer.settableHeaders.set(name, value);
-  }
-
-  get appendHeader(): HeaderSetters['appendHeader'] {
-    return (name, value) => this.#exchange.answer.settableHeaders.append(name, value);
-  }
-
-  get setCookie(): HeaderSetters['setCookie'] {
-    return cookieSetter(this.#exchange, this.#parts);
-  }
-
-  get signal(): AbortSignal {
-    return this.#exchange.signal;
   }
 
   get toRequest(): () => Request {

@@ -1,5 +1,6 @@
 // One step of a request: reads the data of the operation, which is the body, or the query when there is no body. The
 // files in body/ read and decode the body.
+import type { Responder } from './answer/response.ts';
 import { type DataSink, type ProcessLimits, readBody, tooLarge } from './body/body.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
@@ -7,21 +8,20 @@ import { streamBody } from './body/stream.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 
 export interface DataOptions {
-  /** Maximum bytes of a request body. */
   readonly bodyLimit: number;
   readonly processLimits: ProcessLimits;
   /** Continues the request with its next step. */
   readonly resume: (exchange: Exchange) => void;
-  readonly fail: (exchange: Exchange, error: unknown) => void;
+  readonly respond: Responder;
 }
 
-export function createReadData({ bodyLimit, processLimits, resume, fail }: DataOptions): Step {
+export function createReadData({ bodyLimit, processLimits, resume, respond }: DataOptions): Step {
   const sink: DataSink = {
     done(exchange, data, query, bytes) {
       keepInput(exchange, data === undefined ? dataWithoutBody(exchange, query) : data, query, bytes);
       resume(exchange);
     },
-    fail,
+    fail: (exchange, error) => respond.fail(exchange, error),
   };
 
   return function readData(exchange): Outcome {
@@ -34,7 +34,7 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
     }
     if (body === 'stream') {
       if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
-      const refuse = mount && ((error: Error) => fail(exchange, error));
+      const refuse = mount && ((error: Error) => respond.fail(exchange, error));
       const stream = streamBody(exchange, limit, processLimits.streamedUploads, refuse);
       return keepInput(exchange, stream, parseQuery(exchange.queryText, objectWithoutPrototype()), undefined);
     }

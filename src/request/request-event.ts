@@ -117,8 +117,11 @@ export function serveAndPublish(
  * Stores the status and the size in the event, when the last byte is sent or the client has left. Publishes the event
  * if `serve` has returned already. Otherwise, `serveAndPublish` publishes the event once `serve` has returned.
  */
-export function endEvent({ event, returnedBeforeAnswer }: Exchange, status: number, bytes: number): void {
+export function endEvent(exchange: Exchange, status: number, bytes: number): void {
+  const { request, socket, event, returnedBeforeAnswer } = exchange;
   if (event === undefined) return;
+  // A tool reads the address of the client there, also where a stream of Node has destroyed the request.
+  request.socket ??= socket;
   event.status = status;
   event.bytes = bytes;
   if (returnedBeforeAnswer) publishAnswer(event);
@@ -166,14 +169,6 @@ export function routeOf(exchange: Exchange, basePath: string): string | undefine
   const template = pathOfGroup(basePath, servingPage(exchange)) + templateBelow(choice, slugs.length) || '/';
   cachedTemplates.set(choice.operation, { depth: slugs.length, template });
   return template;
-}
-
-/** Returns a function that notes verb, route and id of a request whose operation begins; undefined without a note. */
-export function createBeginNote(
-  note: ((operation: string, requestId: string) => void) | undefined,
-  basePath: string,
-): ((exchange: Exchange) => void) | undefined {
-  return note && ((exchange) => note(`${exchange.verb} ${routeOf(exchange, basePath) ?? ''}`, exchange.requestId));
 }
 
 /** Returns the part of a template below the group. @param depth the number of segments there */

@@ -22,9 +22,7 @@ export interface RouteMatch {
 
 export type Router = ReturnType<typeof createRouter>;
 
-/**
- * Maximum number of paths in the cache. A flood of made-up paths costs no more than resolving the usual paths again.
- */
+/** Maximum number of paths in the cache. After a flood of made-up paths, the usual ones are resolved again. */
 const MAX_CACHED_PATHS = 1000;
 /** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
 const MAX_CACHED_PATH_LENGTH = 128;

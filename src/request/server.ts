@@ -31,8 +31,7 @@ export function createRequestServer(
       connectionsCheckingInterval: 1000,
       // 0 turns Node's timer off, because request/connections ends idle connections.
       keepAliveTimeout: 0,
-      // With this option, a request without a body is not a stream that has to be read to its end. Node before 24
-      // ignores the option.
+      // With this option, a request without a body is no stream to read to its end. Node before 24 ignores it.
       optimizeEmptyRequests: true,
       headersTimeout: Math.min(headersTimeout, requestTimeout),
       // 0 turns Node's limit off, because request/connections has one for each operation.
@@ -56,6 +55,11 @@ export function createRequestServer(
       request.upgradeHead = head;
       onRequest(request, createResponse(request, socket), undefined);
     });
+  // The application of a mount can listen on the server of its request, as Next.js and http-proxy-middleware do. The
+  // listener would get every handshake of the service, also one that the steps refuse.
+  server.on('newListener', (name: string, listener: () => void) => {
+    if (name === 'upgrade') queueMicrotask(() => server.off(name, listener));
+  });
   return server;
 }
 

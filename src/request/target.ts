@@ -11,6 +11,9 @@ export interface TargetPath {
   readonly endsInSlash: boolean;
 }
 
+/** Maximum segments of a path. A head has room for 8,000, and the request keeps each of them several times. */
+const MAX_SEGMENTS = 1000;
+
 /**
  * Parses the path of a target in origin form, or in absolute form (RFC 9112, 3.2.2), whose authority is ignored.
  *
@@ -24,22 +27,13 @@ export function parsePath(raw: string): TargetPath {
   for (const piece of path.split('/')) {
     if (piece !== '') segments.push(decodeSegment(piece));
   }
+  if (segments.length > MAX_SEGMENTS)
+    throw refusal('MALFORMED_PATH', `Cannot read the path: it has more than ${MAX_SEGMENTS} segments`);
   return { raw, segments, endsInSlash: path.endsWith('/') };
 }
 
-/**
- * Returns the query of a target as sent, if its bytes are valid.
- *
- * @param from the index at which the query begins
- * @throws HttpError MALFORMED_PATH
- */
-export function readQuery(target: string, from: number): string {
-  checkBytes(target, from);
-  return target.slice(from);
-}
-
 /** Refuses `#`, and each byte that is not visible ASCII (RFC 3986, 2). @param from the index of the first byte */
-function checkBytes(target: string, from: number): void {
+export function checkBytes(target: string, from: number): void {
   for (let i = from; i < target.length; i++) {
     const byte = target.charCodeAt(i);
     if (byte < 0x21 || byte > 0x7e || byte === HASH) {

@@ -20,11 +20,7 @@ export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
   /** Returns the body of the answer to a message that was refused before it was read. */
   refuseMessage(error: HttpError, requestId: string): string;
-  /**
-   * Returns a text that explains to a language model why a call was refused.
-   *
-   * @param dataPart the part of the arguments that the operation gets as its data
-   */
+  /** Explains a refusal to a language model. @param dataPart the part of the arguments that becomes the data */
   describeRefusal(error: HttpError, requestId: string, dataPart: 'query' | 'body'): string;
 }
 
@@ -89,13 +85,13 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
         mayCall: (tool) => mayCall(exchange, tool),
         call: (call) => callTool(exchange, call),
       };
-      toolServer.answer(data, conversation).then(
-        ({ status, body }) => {
+      toolServer
+        .answer(data, conversation)
+        .then(({ status, body }) => {
           if (body === undefined) respond.result(exchange, new Reply(status));
           else respond.secret(exchange, status, body);
-        },
-        (error) => respond.fail(exchange, error),
-      );
+        })
+        .catch((error) => respond.fail(exchange, error));
       return 'later';
     };
   }
@@ -145,11 +141,8 @@ function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Re
   const bytes = Buffer.from(body ?? '');
   const bodyHeaders =
     body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(bytes.length) };
-  request.method = verb;
-  request.url = target;
-  request.httpVersion = outer.httpVersion;
-  request.httpVersionMajor = outer.httpVersionMajor;
-  request.httpVersionMinor = outer.httpVersionMinor;
+  const { httpVersion, httpVersionMajor, httpVersionMinor } = outer;
+  Object.assign(request, { method: verb, url: target, httpVersion, httpVersionMajor, httpVersionMinor });
   const isCallHeader = (name: string | undefined) => !MESSAGE_HEADERS.test(String(name).toLowerCase());
   request.rawHeaders = outer.rawHeaders
     .filter((_, i, raw) => isCallHeader(raw[i - (i % 2)]))

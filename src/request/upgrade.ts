@@ -1,6 +1,7 @@
 // Hands the socket of a WebSocket handshake over to `upgrade` of a mount. The socket counts as an answer that streams:
 // the first bytes that the handler writes are its head, and the close of the socket is its end.
 import type { UpgradeHandler } from '../api/controller/mount.ts';
+import { lendSocket } from '../base/node-internals.ts';
 import { isThenable } from '../base/values.ts';
 import { logBrokenStream } from './answer/refusals.ts';
 import { parseQuery } from './body/form.ts';
@@ -11,8 +12,7 @@ import { Params } from './params.ts';
 
 export function handOver(exchange: Exchange, options: CallOptions): void {
   const { log, respond } = options;
-  const { request, answer, choice, queryText } = exchange;
-  const { socket } = request;
+  const { request, socket, answer, choice, queryText } = exchange;
   if (socket.destroyed) return respond.complete(exchange, 499, 0);
   const sentBefore = socket.bytesWritten;
   let status = 499;
@@ -27,9 +27,16 @@ export function handOver(exchange: Exchange, options: CallOptions): void {
       return Reflect.apply(socket[name], socket, args);
     };
   Object.assign(socket, { write: watch('write'), end: watch('end') });
+  const takeBack = lendSocket(socket);
   // The response is closed by a later listener. For a response that is closed, the log would say 499.
-  socket.prependListener('close', () => respond.complete(exchange, status, socket.bytesWritten - sentBefore));
-  answer.takeBack = release;
+  socket.prependListener('close', () => {
+    respond.complete(exchange, status, socket.bytesWritten - sentBefore);
+    takeBack();
+  });
+  answer.takeBack = () => {
+    release();
+    takeBack();
+  };
   answer.live = {
     // The handler learns from `signal` that its socket has to end.
     cancel() {},

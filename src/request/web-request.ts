@@ -14,8 +14,12 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set(
   'connection expect keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(' '),
 );
 
-/** @param bytes the inflated body; undefined when there is no body, or when the body is a stream */
+/**
+ * @param bytes the inflated body; undefined when there is no body, or when the body is a stream
+ * @throws HttpError MALFORMED_HOST, MALFORMED_PATH, MISDIRECTED_REQUEST
+ */
 export function createWebRequest(exchange: Exchange, parts: ParamsParts, bytes: Uint8Array | undefined): Request {
+  checkSegments(exchange);
   const { request, verb, caller } = exchange;
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers))
@@ -64,19 +68,26 @@ function originOf(exchange: Exchange, parts: ParamsParts): string {
 }
 
 /**
- * Refuses a request that the handler of a mount would read in another way than this service. The class `URL` resolves
- * dot segments and takes a backslash for a slash, so `/api/open/../closed` would pass the `access` of `open`.
+ * Refuses a path that the class `URL` reads in another way than this service. The class resolves dot segments and takes
+ * a backslash for a slash, so `/api/open/../closed` would pass the `access` of `open`.
+ */
+function checkSegments({ resolvedPath }: Exchange): void {
+  const { raw, segments } = (resolvedPath as ResolvedPath).path;
+  if (raw.includes('\\') || segments.some((segment) => /^\.\.?$/.test(segment)))
+    throw refusal('MALFORMED_PATH', 'The path has a dot segment or a backslash, which no URL keeps');
+}
+
+/**
+ * Refuses a request that the handler of a mount would read in another way than this service.
  *
  * @throws HttpError MALFORMED_HOST, MALFORMED_PATH, METHOD_NOT_ALLOWED, MISDIRECTED_REQUEST, ROUTE_NOT_FOUND
  */
 export function checkMountRequest(exchange: Exchange, { kind }: MountFacts, parts: ParamsParts): void {
-  const { matches, path } = exchange.resolvedPath as ResolvedPath;
-  const hasDots = path.segments.some((segment) => /^\.\.?$/.test(segment));
-  if (hasDots || path.raw.includes('\\'))
-    throw refusal('MALFORMED_PATH', 'The path has a dot segment or a backslash, which a mount does not take');
+  checkSegments(exchange);
   // In `auth%2Flogin`, the name of the group ends within a segment.
   const hasName = exchange.group !== FALLBACK && !isRoot(exchange.group);
-  if (hasName && firstMatch(matches, exchange.verb)?.isPartOfSegment) throw refusal('ROUTE_NOT_FOUND');
+  if (hasName && firstMatch((exchange.resolvedPath as ResolvedPath).matches, exchange.verb)?.isPartOfSegment)
+    throw refusal('ROUTE_NOT_FOUND');
   // The class `Request` has no such method.
   if (kind === 'web' && exchange.verb === 'TRACE')
     throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: ALL_METHODS } });

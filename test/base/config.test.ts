@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
-import { flagOf, parseSettings, SettingsError, secretFlags } from '../../src/base/config.ts';
+import { flagOf, parseSettings, readSettings, SettingsError, secretFlags } from '../../src/base/config.ts';
 import { ignoredVariables } from '../../src/base/ignored-variables.ts';
 import { settingRows } from '../../src/base/settings.ts';
 
@@ -359,6 +359,12 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
       );
     });
   }
+});
+
+test('readSettings blames no default of another setting for a mistake in DOMAINS', () => {
+  const readings = readSettings({ DOMAINS: '*.example.com' }, {}, { cores: 1 });
+  const problems = readings.flatMap(({ row, problem }) => (problem === undefined ? [] : [row.name]));
+  assert.deepEqual(problems, ['DOMAINS']);
 });
 
 describe('parseSettings accepts the smallest and the largest value, and nothing beyond', () => {

@@ -5,7 +5,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { createServer as createHttpServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createHttpServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { type AddressInfo, connect, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -40,11 +40,25 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(internals.descriptorOf(socket), 0);
   });
 
+  it('lendSocket lets another response be assigned, until the socket is taken back', async (test) => {
+    const { socket } = await pair(test, createServer(), (port) => connect(port, '127.0.0.1'));
+    const request = new IncomingMessage(socket);
+    const [own, other] = [new ServerResponse(request), new ServerResponse(request)];
+    own.assignSocket(socket);
+    const takeBack = internals.lendSocket(socket);
+    other.assignSocket(socket);
+    const isClosed = once(other, 'close');
+    takeBack();
+    await isClosed;
+    assert.throws(() => other.assignSocket(socket), { code: 'ERR_HTTP_SOCKET_ASSIGNED' });
+    assert.doesNotThrow(() => own.detachSocket(socket));
+  });
+
   it('reviveRequest lets a request without a body emit end', async (test) => {
     const { port } = await listen(
       test,
       createHttpServer({ optimizeEmptyRequests: true } as object, (request, response) => {
-        internals.reviveRequest(request);
+        internals.reviveRequest(request, response);
         request.resume().on('end', () => response.end('ended'));
       }),
     );

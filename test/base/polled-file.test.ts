@@ -9,9 +9,9 @@ import { type TestContext, test } from 'node:test';
 import {
   createLiveFile,
   isSameContent,
-  type LiveFile,
   type LiveFileOptions,
   readContent,
+  readContentAsync,
 } from '../../src/base/polled-file.ts';
 
 const MAX_BYTES = 1_000_000;
@@ -23,7 +23,7 @@ function createPath(t: TestContext): string {
 }
 
 interface Bench {
-  readonly file: LiveFile;
+  readonly file: ReturnType<typeof createLiveFile>;
   /** Every text that became live; `undefined` stands for no file. */
   readonly live: (string | undefined)[];
   readonly failures: string[];
@@ -55,6 +55,21 @@ function start(t: TestContext, path: string, options: Partial<LiveFileOptions<st
 
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+/** Calls `then` after each call of a function of node:fs/promises with this path. */
+function intercept(t: TestContext, name: 'open' | 'readFile' | 'stat', then: () => void, path: string): void {
+  const original = fs.promises[name] as (...args: unknown[]) => Promise<unknown>;
+  const replace = (value: unknown) => {
+    Object.assign(fs.promises, { [name]: value });
+    syncBuiltinESMExports();
+  };
+  replace(async (...args: unknown[]) => {
+    const result = await original(...args);
+    if (args[0] === path) then();
+    return result;
+  });
+  t.after(() => replace(original));
 }
 
 /** Writes a file. For `undefined` there is no file, and for `null` there is a folder in its place. */
@@ -144,19 +159,21 @@ test('files that never existed are not a failure, and their first content is not
   assert.deepEqual(await lookThrice(), [2, 2, 1]);
 });
 
+test('a file that is replaced by a longer one while it is read is not live in part', async (t) => {
+  const path = createPath(t);
+  put(path, 'old');
+  const { file, live } = start(t, path);
+  put(path, 'new');
+  intercept(t, 'stat', () => put(path, 'a longer text'), path);
+  await file.look();
+  assert.deepEqual(live, ['a longer text']);
+});
+
 test('a file with an old stat is read when the stat changes, and from time to time when the file is small', async (t) => {
   const path = createPath(t);
-  const { readFile } = fs.promises;
   let reads = 0;
-  fs.promises.readFile = ((...args: Parameters<typeof readFile>) => {
-    if (args[0] === path) reads++;
-    return readFile(...args);
-  }) as typeof readFile;
-  syncBuiltinESMExports();
-  t.after(() => {
-    fs.promises.readFile = readFile;
-    syncBuiltinESMExports();
-  });
+  intercept(t, 'readFile', () => reads++, path);
+  intercept(t, 'open', () => reads++, path);
   for (const [size, isSmall] of [
     [70_000, false],
     [100, true],
@@ -218,6 +235,14 @@ test('a file of several reads is live whole, also when only its last byte has ch
   }
   assert.ok(text.length > 9_000_000 && live[0] === text && live[1] === `${text}x` && live[2] === `${text}y`);
   assert.equal(live.length, 3);
+});
+
+test('a small file is read to its end, whatever size its stat has', {
+  skip: fs.existsSync('/proc/version') ? false : 'no /proc',
+}, async () => {
+  const paths = ['/proc/version'];
+  assert.equal(fs.statSync('/proc/version').size, 0);
+  assert.ok(isSameContent(await readContentAsync(paths, 1000), readContent(paths, 1000)));
 });
 
 test('a look waits until the look before it has parsed its content', async (t) => {

@@ -133,7 +133,7 @@ describe('a library schema in the document, with', () => {
   for (const [name, schema, expected, defs = {}] of rows) {
     test(name, () => {
       const writer = createSchemaWriter();
-      writer.define(writer.reserve('Taken'), { type: 'string' });
+      writer.defs[writer.reserve('Taken')] = { type: 'string' };
       assert.deepEqual(createDefinitionMover(writer)(schema, 'x_body'), expected);
       const { Taken, ...others } = writer.defs;
       assert.deepEqual([Taken, others], [{ type: 'string' }, defs]);

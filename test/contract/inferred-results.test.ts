@@ -16,7 +16,8 @@ const check = (v: any) => (typeof v?.name === 'string' ? { value: { name: v.name
 const make = (validate: (v: any) => any) => ({ '~standard': { version: 1, vendor: 'zod', validate, jsonSchema: { output } } });
 export const User = make(check);
 export const Slow = make(async (v) => check(v));
-export const Plain = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+const Tag = { type: 'object', properties: {}, additionalProperties: false };
+export const Plain = { type: 'object', properties: { name: { type: 'string' }, tag: { $ref: '#/$defs/Tag' } }, required: ['name'], $defs: { Tag } };
 type User = z.infer<typeof User>;
 type Users = User[];
 const row = { name: 'a', secret: 's' };
@@ -69,6 +70,8 @@ test('the document has the schema in its place, and the reason where a type is o
   assert.deepEqual(resultOf('created'), { status: 201, body: 'json', isReplyWithBody: true, schema: items });
   assert.deepEqual(resultOf('index')?.schema, { type: 'array', items });
   assert.equal(resultOf('many')?.status, 202);
+  const { schema, returnedSchema } = resultOf('plain') ?? {};
+  assert.deepEqual(returnedSchema, schema, 'a closed definition has one name, in the types and in the document');
   assert.match(
     group?.contract?.operations.get('mixed')?.undocumentedReason ?? '',
     /inferred from the schema User is the whole data, query, path or result; write a schema for this type, such as/,

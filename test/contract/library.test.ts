@@ -53,7 +53,7 @@ describe('the document accepts any value for a library schema', () => {
     test(name, () => {
       const contract = { name: 'created', isDeprecated: false, dataIsOptional: false, results: [UNKNOWN_RESULT] };
       const settings = { body: schemaOf({ value: 1 }, jsonSchema) };
-      const schemas = schemasOfSettings('created', settings);
+      const schemas = schemasOfSettings('created', settings, 'OrderController.ts:1');
       assert.deepEqual(applySchemas(contract, settings, schemas, (schema) => schema, {}).data, {});
     });
 });

@@ -28,6 +28,7 @@ class Answer {
 }
 interface User { id: string; born: Date; tags?: string[] }
 type Queued = Reply<202, number> | Reply<303>;
+type Foreign = import('x').A;
 type Ready = 200;
 type Early = 201 | 202;
 export default class UserController {
@@ -52,6 +53,8 @@ export default class UserController {
   either(): { a: boolean } | boolean { return true; }
   queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
   soon(): Reply<Ready | Early, User> { return undefined as never; }
+  unread(): Promise<Reply<201, import('x').A> | Reply<202, Foreign> | Reply<304, User>> { return undefined as never; }
+  partly(): Promise<Reply<201, User> | import('x').A | Queued> { return undefined as never; }
   named(): User | Queued { return undefined as never; }
   when(): Date { return new Date(0); }
   csv(): Reply<200, Readable> { return undefined as never; }
@@ -95,10 +98,31 @@ test('a union of event streams becomes one stream whose events have any of the t
   );
 });
 
+test('a reply whose body or neighbour is not read keeps its status', async () => {
+  const operations = (await groups.find('user'))?.contract.operations;
+  const { results, undocumentedReason } = operations?.get('unread') ?? {};
+  assert.match(undocumentedReason ?? '', /a type in import/);
+  const kinds = results?.map(({ status, body, schema }) => [status, body, schema]);
+  assert.deepEqual(kinds, [
+    [201, 'json', undefined],
+    [202, 'json', undefined],
+    [304, 'none', undefined],
+  ]);
+  // The setting `result` describes the first result.
+  const statuses = operations?.get('partly')?.results.map(({ status }) => status);
+  assert.deepEqual(statuses, [200, 201, 202, 303]);
+});
+
 test('a result that is a stream of a module of Node is bytes', async () => {
   const operations = (await groups.find('user'))?.contract.operations;
   const bodies = ['csv', 'web', 'file'].map((name) => operations?.get(name)?.results?.map(({ body }) => body));
   assert.deepEqual(bodies, [['bytes'], ['bytes'], ['json']]);
+});
+
+test('a checked method keeps its length and text, because documents read both', async () => {
+  const method = (await groups.find('user'))?.operations.get('right')?.method;
+  assert.equal(method?.length, 0);
+  assert.match(String(method), /^right\(\) *\{/);
 });
 
 describe('a result that does not match its type is reported', () => {

@@ -116,6 +116,31 @@ export class PageController {
   }
 }
 
+/** A JSON Schema that is written in its place. */
+export class WrittenController {
+  static operations = {
+    POST: {
+      body: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        description: 'A user',
+        type: 'object',
+        properties: { name: { type: 'string', minLength: 1 } },
+        required: ['name'],
+        additionalProperties: false,
+      },
+      result: { type: 'array', items: { $ref: '#/$defs/name' }, $defs: { name: { type: 'string' } }, maxItems: 3 },
+    },
+    // @ts-expect-error the keyword is misspelt
+    PUT: { body: { type: 'object', propertys: {} } },
+  } satisfies Operations<WrittenController>;
+  POST({ name }: NewUser): string[] {
+    return [name];
+  }
+  PUT(data: NewUser) {
+    return data;
+  }
+}
+
 /** Any JSON value, as Supabase declares it. */
 type Plain = string | number | boolean | null | { [key: string]: Plain | undefined } | Plain[];
 declare const plain: StandardSchema<unknown, { meta: Plain }[]>;
@@ -124,6 +149,42 @@ export class PlainController {
   static operations = { index: { result: plain } } satisfies Operations<PlainController>;
   index(): { meta: Plain }[] {
     return [];
+  }
+}
+
+/** The columns of a row that a schema does not declare are not sent. */
+interface Row extends User {
+  passwordHash: string;
+  boss: { id: string; passwordHash: string } | null;
+}
+declare const shownRow: StandardSchema<unknown, { id: string; born: Date; boss: { id: string } | null }>;
+declare const oddRow: StandardSchema<unknown, { id: string; boss: { id: number } }>;
+declare const shownRows: StandardSchema<unknown, { id: string }[]>;
+
+export class RowController {
+  static operations = {
+    'GET {id}': { result: shownRow },
+    GET: { result: shownRows },
+    POST: { result: shownRow },
+    // @ts-expect-error the id of the boss is a text
+    PUT: { result: oddRow },
+    // @ts-expect-error the result is no list
+    PATCH: { result: shownRows },
+  } satisfies Operations<RowController>;
+  'GET {id}'(): Row | undefined {
+    return undefined;
+  }
+  async GET(): Promise<Row[]> {
+    return [];
+  }
+  POST(): Reply<201, Row> {
+    return 1 as never;
+  }
+  PUT(): Row {
+    return 1 as never;
+  }
+  PATCH(): Row {
+    return 1 as never;
   }
 }
 

@@ -35,6 +35,7 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
   };
 }
 
+const LONG = 'a'.repeat(1000);
 const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};`;
 /** A template with a dollar sign and a `|`, which have a meaning in regular expressions. */
 const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
@@ -403,7 +404,18 @@ describe('the check of a JSON value', () => {
       ['123e4567-e89b-12d3-a456-426614174000'],
       ['123e4567e89b12d3a456426614174000', '{123e4567-e89b-12d3-a456-42661417400}'],
     ],
-    ['uri', 'a URI', ['https://a.de/b?c#d', 'urn:isbn:1', 'mailto:a@b.de'], ['a.de', '/b', 'http://a b', 'http://[']],
+    [
+      'uri',
+      'a URI',
+      [
+        ...['https://a.de/b?c#d', 'urn:isbn:1', 'mailto:a@b.de', 'https://ä.de/'],
+        `https://a.de?${LONG}`,
+        `data:,${LONG}`,
+        `https://${LONG}:b@a.de`,
+      ],
+      // Node needs seconds to sort the accents of a long host.
+      ['a.de', '/b', 'http://a b', 'http://[', `https://${LONG}/`, `ftp:u@${LONG}`],
+    ],
     ['ipv4', 'an IPv4 address', ['127.0.0.1', '255.255.255.255'], ['256.0.0.1', '1.2.3', '01.2.3.4', '1.2.3.4.5']],
     [
       'hostname',

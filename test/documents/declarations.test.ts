@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';
-import { sentForm } from '../../src/contract/results.ts';
+import { NO_RESULT_TYPE, sentForm } from '../../src/contract/results.ts';
 import { IS_DATE } from '../../src/contract/schema/schema.ts';
 import { writeDeclarations } from '../../src/documents/declarations.ts';
 import type { DocumentedGroup } from '../../src/documents/documented.ts';
@@ -59,6 +59,9 @@ describe('a schema becomes the type', () => {
     [{ type: ['object', 'null'], additionalProperties: NUMBER }, '{ [name: string]: number } | null'],
     [{ type: 'object', additionalProperties: NUMBER }, '{ [name: string]: number }'],
     [{ type: 'object', additionalProperties: false }, 'object'],
+    [{ type: 'object', additionalProperties: { not: {} } }, '{ [name: string]: never }'],
+    // Nothing fits a field together with an index signature of `never`.
+    [{ type: 'object', properties: { a: TEXT }, additionalProperties: { not: {} } }, '{\n  a?: string;\n}'],
     [{ type: 'object', patternProperties: { '^\\d+$': TEXT } }, '{ [name: number]: string }'],
     [
       {
@@ -173,12 +176,11 @@ test('the file has the operations of all groups, and the types that these need',
   assert.equal(text, FILE);
 });
 
-test('an operation whose source was not read takes and returns unknown, and the root group has its own name', () => {
+test('an operation without types takes and returns unknown, and the root group has its own name', () => {
   const root = group('v2/', {}, { name: 'tag', results: returns(TEXT) });
   const order = group('Order', {}, { name: 'tag' });
-  const unread = { ...order, contract: { ...order.contract, operations: new Map() } };
-  const { text, untypedOperations } = writeDeclarations([root, unread], '/api');
-  assert.deepEqual(untypedOperations, ['order tag: its source was not read']);
+  const { text, untypedOperations } = writeDeclarations([root, order], '/api');
+  assert.deepEqual(untypedOperations, [`order tag: ${NO_RESULT_TYPE}`]);
   assert.equal(
     text.slice(text.indexOf('\n\n') + 2),
     'export interface Api {\n  order: {\n    tag(data: unknown): unknown;\n  };\n  v2_root: {\n    tag(data: unknown): string;\n  };\n}\n',

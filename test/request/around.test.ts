@@ -218,6 +218,18 @@ describe('a stream', () => {
     assert.equal((await get('x?fail=1')).status, 409);
     await closed;
   });
+
+  it('of events is opened and closed once where _after throws', async (t) => {
+    const { get } = await start(t, {
+      'XController.mjs': `const calls = globalThis.aroundCalls = [];
+        const source = { next: async () => { calls.push('next') }, return: async () => { calls.push('return'); return { done: true } } };
+        export default class {
+          _after() { throw new HttpError(409, 'LATE', 'x') }
+          index() { return eventStream({ [Symbol.asyncIterator]() { calls.push('open'); return source } }) } }`,
+    });
+    assert.equal((await get('x')).status, 409);
+    assert.deepEqual(Reflect.get(globalThis, 'aroundCalls'), ['open', 'return']);
+  });
 });
 
 it('an operation runs in the AsyncLocalStorage of its _around', async (t) => {

@@ -262,6 +262,13 @@ describe('a refused body', () => {
       'UNSUPPORTED_MEDIA_TYPE',
     ],
     ['a media type without a slash', '{}', { 'content-type': 'json' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    [
+      'a media type with many blanks, which Node reads in quadratic time',
+      '{}',
+      { 'content-type': `application/json;${' '.repeat(32)}a=b` },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
     ['an empty media type', '{}', { 'content-type': '' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['charset latin1', '{}', { 'content-type': 'application/json; charset=iso-8859-1' }, 415, 'UNSUPPORTED_CHARSET'],
     ['an unknown content coding', '{}', { ...J, 'content-encoding': 'zstd' }, 415, 'UNSUPPORTED_ENCODING'],

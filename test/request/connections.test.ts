@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { connect as connectSecurely } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -57,6 +57,27 @@ test('the server forgets the exchange of a closed connection', async (t) => {
   client.destroy();
   await once(socket, 'close');
   assert.equal(findConnection(socket)?.lastExchange, undefined);
+});
+
+test('the server forgets the exchange of an idle connection, which still ends at its time limit', async (t) => {
+  const { server, connections, client } = await startTracked(t);
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [request, response] = await once(server, 'request');
+  const exchange = new Exchange(request, response, 0);
+  connections.begin(exchange);
+  response.end();
+  exchange.answer.isComplete = true;
+  connections.end(exchange);
+  const connection = findConnection(request.socket);
+  assert.ok(connection !== undefined);
+  // As if a sweep had found its body incomplete.
+  connection.incomplete = exchange;
+
+  while (connection.lastExchange !== undefined) await wait(5);
+  assert.equal(connection.incomplete, undefined);
+  assert.equal(request.socket.destroyed, false);
+  client.resume();
+  await once(client, 'close');
 });
 
 test('connections one after the other use one slot', async (t) => {

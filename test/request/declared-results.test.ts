@@ -432,6 +432,7 @@ const library = (make: (value: any) => unknown) =>
   const OPERATIONS: Readonly<Record<string, readonly [schema: string, code: string, expected: unknown]>> = {
     open: ['fields', 'row()', { id: 1 }],
     closed: ['closed', 'row()', { id: 1 }],
+    empty: ["{ type: 'object', additionalProperties: false }", 'row()', {}],
     list: ["{ type: 'array', items: closed }", '[row()]', [{ id: 1 }]],
     reply: ['closed', 'new Answer(201, row())', { id: 1 }],
     events: ['closed', 'eventStream((async function* () { yield row(); })())', ['{"id":1}']],

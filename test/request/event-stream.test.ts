@@ -7,6 +7,7 @@ import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { eventStream } from '../../src/api/controller.ts';
 import { sendEvents } from '../../src/request/answer/event-stream.ts';
+import { countSent, whenMaySendMore } from '../../src/request/answer/stream-pacing.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 import { asRaw, assertEnvelope, CORS, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -32,6 +33,7 @@ const controllers = {
         try { for await (const [item] of on(bus, 'item', { signal })) yield item } finally { bus.emit('over') }
       }
       waiting(data, { signal, lastEventId }) { bus.emit('last', lastEventId); return eventStream(this.waitingItems(signal)) }
+      longHead(data, { signal }) { return new Reply(200, eventStream(this.waitingItems(signal)), { 'X-Long': 'x'.repeat(80_000) }) }
       held() {
         let isSent = false;
         const next = () => isSent ? new Promise(() => {}) : (isSent = true, { value: 1 });
@@ -271,6 +273,25 @@ test('a busy event stream sends comments between its events', async () => {
   }
 });
 
+test('an event stream whose head fills the buffer of the socket begins its source once', async () => {
+  const socket = connect(service.port, '127.0.0.1');
+  let text = '';
+  socket.setEncoding('latin1').on('data', (piece) => {
+    text += piece;
+  });
+  const over = once(bus, 'over');
+  socket.write(get('longHead'));
+  while (!text.includes('retry: 500')) await once(socket, 'data');
+  await new Promise(setImmediate);
+  for (const item of ['one', 'two']) {
+    bus.emit('item', item);
+    while (!text.includes(item)) await once(socket, 'data');
+  }
+  assert.equal(text.split('retry: 500').length, 2);
+  socket.destroy();
+  await over;
+});
+
 test('an event stream without events sends comments', async () => {
   const response = new PassThrough() as unknown as ServerResponse & PassThrough;
   const never = eventStream(
@@ -287,4 +308,45 @@ test('an event stream without events sends comments', async () => {
   }
   assert.match(text, /^retry: 500\n\n(:\n\n){2,}$/);
   bus.emit('never');
+});
+
+test('the comments of many quiet event streams begin no source again, and hold up no long stream', async (t) => {
+  const [streams, comments] = [200, 12];
+  let [begun, written] = [0, 0];
+  const next = () => {
+    begun++;
+    return new Promise<never>(() => {});
+  };
+  const lives = Array.from({ length: streams }, () => {
+    const response = new PassThrough() as unknown as ServerResponse & PassThrough;
+    t.mock.method(response, 'write', () => written++ < Number.POSITIVE_INFINITY);
+    const quiet = eventStream({ [Symbol.asyncIterator]: () => ({ next }) });
+    return sendEvents(quiet, response, { begin: () => true, end() {}, fail() {}, clientLeft() {} }, 5);
+  });
+  while (written < streams * comments) await new Promise((done) => setTimeout(done, 5));
+  countSent(1_000_000);
+  let [isSent, turns] = [false, 0];
+  whenMaySendMore(1_000_000, () => {
+    isSent = true;
+  });
+  for (; !isSent; turns++) await new Promise(setImmediate);
+  for (const live of lives) live.cancel(new Error('over'));
+  assert.equal(begun, streams);
+  assert.ok(turns < 3, `the long stream waited for ${turns} turns`);
+});
+
+test('an event stream asks its source for no more than its client reads', async (t) => {
+  const response = new PassThrough({ highWaterMark: 30 }) as unknown as ServerResponse & PassThrough;
+  let asked = 0;
+  const next = () => new Promise<{ value: number }>((resolve) => setImmediate(() => resolve({ value: ++asked })));
+  const endless = eventStream({ [Symbol.asyncIterator]: () => ({ next }) });
+  const live = sendEvents(endless, response, { begin: () => true, end() {}, fail() {}, clientLeft() {} });
+  t.after(() => live.cancel(new Error('over')));
+  // Without the wait, the source is asked in nearly each turn.
+  for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate);
+  const first = asked;
+  assert.ok(first > 0 && first < 20, `${first}`);
+  while (response.read() !== null);
+  for (let turn = 0; turn < 1000 && asked === first; turn++) await new Promise(setImmediate);
+  assert.ok(asked > first);
 });

@@ -21,6 +21,7 @@ describe('refused requests', () => {
     ['Host repeated in HTTP/1.0', get('Host: x\r\nHost: x\r\n', '1.0'), 400, 'MALFORMED_HOST'],
     ['Host empty', get('Host:\r\n'), 400, 'MALFORMED_HOST'],
     ['Host with a comma', get('Host: a,b\r\n'), 400, 'MALFORMED_HOST'],
+    ['Host of 1,001 characters', get(`Host: ${'a'.repeat(1001)}\r\n`), 400, 'MALFORMED_HOST'],
     ['Host with a user part', get('Host: u@a\r\n'), 400, 'MALFORMED_HOST'],
     ['Host with a path', get('Host: a/b\r\n'), 400, 'MALFORMED_HOST'],
     ['Host with a backslash', get('Host: a\\b\r\n'), 400, 'MALFORMED_HOST'],

@@ -310,6 +310,7 @@ test('params.toRequest gives any operation the same request', async (t) => {
             return { data, url: request.url, text: await request.text(), headers: Object.fromEntries(request.headers) };
           },
           PUT(_, params) { return this.POST(undefined, params) },
+          'GET {path*}': (_, params) => ({ url: params.toRequest().url }),
         }`,
     },
   });
@@ -322,6 +323,10 @@ test('params.toRequest gives any operation the same request', async (t) => {
   const { url, text, data, headers } = json as unknown as Record<string, unknown>;
   assert.deepEqual([url, text, data], ['http://a.test/api/request?a=1', '{"a":1}', { a: 1 }]);
   assert.equal((headers as Record<string, string>)['content-type'], 'application/json');
+  // The class `URL` would resolve such a path, past the `access` of this operation.
+  for (const path of ['../closed', 'a/%2e%2E/..', './a', 'a\\..\\..\\closed'])
+    assert.equal((await ask(running, `GET /api/request/${path}`)).json.error_code, 'MALFORMED_PATH', path);
+  assert.equal((await ask(running, 'GET /api/request/...//a')).json.url, 'http://a.test/api/request/...//a');
   // The body is inflated, so no header says that it is not.
   for (const [method, length] of [
     ['POST', '7'],

@@ -37,9 +37,20 @@ const ODD = `(request, response, next) => {
       Object.setPrototypeOf(request, Object.create(Object.getPrototypeOf(Object.getPrototypeOf(request))));
       Object.setPrototypeOf(response, Object.create(Object.getPrototypeOf(response)));
       response.end('x'); return;
+    case 'breaks': return (async () => { for await (const piece of request) break; response.end('broke'); })();
+    case 'pipeline': return import('node:stream').then(({ pipeline, Writable }) => {
+      const full = new Writable({ write: (_piece, _encoding, done) => done(new Error('full')) });
+      pipeline(request, full, (error) => response.end(error.message));
+    });
+    case 'waits': {
+      const learn = (name) => () => (globalThis.learned ??= []).push(name);
+      return request.on('aborted', learn('aborted')).on('error', learn('error')).on('close', learn('close')).resume();
+    }
     case 'bytes': response.write(Buffer.from('abc')); response.end(new Uint8Array(4)); return;
     case 'empty': response.writeHead(204).end(); return;
     case 'slow': response.write('a'); setTimeout(() => response.end('b'), 600); return;
+    case 'unread': request.on('close', () => (globalThis.wasClosed = true)); response.end('x'); return;
+    case 'timeout': request.setTimeout(100); response.end('x'); return;
     case 'connection': response.setHeader('Connection', 'close'); response.end('x'); return;
     case 'cookie': response.setHeader('Set-Cookie', 'own=1').setHeader('x-service', 'own'); response.end('x'); return;
     case 'cookies': response.writeHead(200, 'Fine', { 'set-cookie': ['own=1', 'own=2; Path=/'], 'Cache-Control': 'private' }).end('x'); return;
@@ -119,6 +130,8 @@ describe('a mount of a Node handler', () => {
     for (const method of ['GET', 'DELETE', 'PROPFIND'])
       assert.equal((await ask(running, `${method} /api/old`)).json.method, method);
     assert.equal((await ask(running, 'GET /api/user/x\nCookie: user=ann')).json.url, '/api/user/x');
+    await ask(running, 'GET /api/odd/unread');
+    await until(() => (globalThis as { wasClosed?: boolean }).wasClosed === true);
   });
 
   test('passes the steps before it', async () => {
@@ -224,6 +237,29 @@ describe('a mount of a Node handler', () => {
       const { status, text } = await ask(running, `GET /api/odd/${path}`);
       assert.deepEqual([status, text.includes('one'), text.includes('two')], [200, true, false]);
     });
+
+  test('a handler may destroy the request before it answers', async () => {
+    for (const [path, body] of [
+      ['breaks', 'broke'],
+      ['pipeline', 'full'],
+    ] as const)
+      assert.equal((await ask(running, `POST /api/odd/${path}\nContent-Length: 5`, 'hello')).body, body);
+  });
+
+  test('where the service answers within a body, the handler learns that no more of the body comes', async () => {
+    const learned: string[] = Object.assign(globalThis, { learned: [] }).learned;
+    const head = 'POST /api/odd/waits HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n';
+    const socket = (await openUpload(running.port, `${head}abc`)).end();
+    socket.once('data', () => socket.resetAndDestroy()); // the 400
+    await until(() => learned.length === 3);
+    assert.deepEqual(learned, ['aborted', 'error', 'close']);
+  });
+
+  test('a time limit that a handler sets for its connection ends with its answer', async () => {
+    const of = (path: string, line = '') => `GET /api/odd/${path} HTTP/1.1\r\nHost: a\r\n${line}\r\n`;
+    const text = await running.raw(of('timeout') + of('slow', 'Connection: close\r\n'), 9);
+    assert.ok(text.endsWith('a\r\n1\r\nb\r\n0\r\n\r\n'), text);
+  });
 
   test('throw-after-head: the connection is cut', async () => {
     const text = await running.raw('GET /api/odd/throw-after-head HTTP/1.1\r\nHost: a\r\n\r\n');

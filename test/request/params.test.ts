@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { addressOf, parseTrustedProxies } from '../../src/callers/access/address.ts';
@@ -44,6 +45,10 @@ before(async () => {
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
         laterBad(data, { waitUntil }) { waitUntil(Promise.reject(new Error('mail server away'))); waitUntil(undefined); return {} }
         laterNever(data, { waitUntil }) { waitUntil(async () => {}); return {} }
+      }`,
+    'TimedController.mjs': `export default {
+        index(data, { request }) { request.setTimeout(100); return {} },
+        async slow() { await new Promise((done) => setTimeout(done, 600)); return {} },
       }`,
     'AccessController.mjs': `export default class {
         static operations = { index: { access: 'application' }, created: { access: { scope: 'orders:write' } }, open: { access: 'anyone' } };
@@ -124,6 +129,12 @@ describe('params.bytes', () => {
     assert.deepEqual([length, data], [3, { a: '1' }]);
     assert.equal(((await (await call('params')).json()) as { length: number }).length, 0);
   });
+});
+
+test('a time limit that an operation sets for its connection ends with its answer', async () => {
+  const of = (line: string) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`;
+  const text = await service.raw(of('GET /api/timed') + of('POST /api/timed/slow'), 2);
+  assert.equal(text.match(/HTTP\/1\.1 200/g)?.length, 2);
 });
 
 test('params.log writes lines with the request id to the log of the service', async () => {
@@ -280,8 +291,9 @@ describe('params.address', () => {
     ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
   ];
   for (const [name, peer, forwarded, address] of rows) {
-    const request = { socket: { remoteAddress: peer }, headers: { 'x-forwarded-for': forwarded } };
-    test(name, () => assert.equal(addressOf({ request: request as unknown as IncomingMessage }, proxies), address));
+    const request = { headers: { 'x-forwarded-for': forwarded } } as unknown as IncomingMessage;
+    const socket = { remoteAddress: peer } as Socket;
+    test(name, () => assert.equal(addressOf({ request, socket }, proxies), address));
   }
 
   test('is read from all header lines that a trusted proxy sends', async () => {

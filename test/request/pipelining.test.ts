@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { findConnection } from '../../src/request/connections/connection.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const controllers = {
@@ -70,6 +71,19 @@ describe('many requests in one write', () => {
       Array.from(socket.text.matchAll(/"count":(\d+)/g), ([, count]) => Number(count)),
       Array.from({ length: 51 }, (_, i) => start + i + 1),
     );
+  });
+
+  test('are not kept by their connection after their answers', async (t) => {
+    const [accepted, socket] = await Promise.all([
+      once(service.app.server, 'connection').then(([own]) => own as Socket),
+      open(t, get('/api/count').repeat(2)).then(collected),
+    ]);
+    while (answersIn(socket.text).length < 2) await once(socket, 'data');
+    const listeners = accepted.listenerCount('resume');
+    socket.write(get('/api/count').repeat(2));
+    while (answersIn(socket.text).length < 4) await once(socket, 'data');
+    assert.equal(findConnection(accepted)?.lastWaitingResponse, undefined);
+    assert.equal(accepted.listenerCount('resume'), listeners);
   });
 
   test('stop running while the client reads no answers', async (t) => {

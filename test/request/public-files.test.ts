@@ -559,7 +559,7 @@ export default defineService({
     if (path === 'map.js') return new Map([['Content-Security-Policy', "default-src 'self'"]]);
     if (path === 'lower.html') return { 'cache-control': 'max-age=60', 'content-type': 'text/x', etag: '"own"', vary: 'X-A' };
     if (path === '404.html') return { 'Content-Security-Policy': "default-src 'self'", 'cache-control': 'public' };
-    return path.endsWith('.html') ? { 'Content-Security-Policy': "default-src 'self'" } : { 'Cache-Control': 'max-age=60' };
+    return path.endsWith('.html') ? { 'Content-Security-Policy': "default-src 'self'", 'Cache-Control': undefined } : { 'Cache-Control': 'max-age=60' };
   } },
 });`,
       },

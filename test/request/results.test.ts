@@ -163,6 +163,7 @@ describe('failures', () => {
       ['{ a: { self: {}, toJSON() { return { b: {}, c: [new Set()] } } } }', '/a/c/0', /class Set/],
       ['{ a: new (class { set = new Set(); toJSON() { return this } })() }', '/a/set', /class Set/],
       ['{ a: ((empty) => [empty, empty])({}), b: { c: { d: new Map() } } }', '/b/c/d', /class Map/],
+      ['{ a: Object.assign([1], { unsent: {} }), b: { c: { d: new Map() } } }', '/b/c/d', /class Map/],
       [
         '{ empty: { __proto__: null }, deep: [1, 2].reduce((value) => ({ value }), new Map()) }',
         '/deep/value/value',

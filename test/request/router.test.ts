@@ -62,6 +62,11 @@ describe('resolve', () => {
     assert.notEqual(router.resolve('/api/kept'), first);
   });
 
+  test('a path of more than 1,000 segments is refused', () => {
+    assert.equal(router.resolve('/a'.repeat(1000)).path.segments.length, 1000);
+    assert.throws(() => router.resolve('/a'.repeat(1001)), { code: 'MALFORMED_PATH' });
+  });
+
   test('the cached paths occupy a bounded number of bytes', async () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
@@ -73,7 +78,7 @@ describe('resolve', () => {
     for (let i = 0; i < 2000; i++) {
       const target = `/api/x${i}${'/a'.repeat(60)}?${'q'.repeat(16_000)}`;
       flooded.resolve(target.slice(0, target.indexOf('?')));
-      flooded.resolve(`/api/${i}${'/a'.repeat(4000)}`);
+      flooded.resolve(`/api/${i}${'/aaaaaaaa'.repeat(900)}`);
     }
     collect();
     const grown = process.memoryUsage().heapUsed - before;

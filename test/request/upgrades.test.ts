@@ -36,6 +36,13 @@ const ODD = `async (request, socket, head, params) => {
     case 'late': await new Promise((done) => params.signal.addEventListener('abort', done)); socket.write(accept); return;
     case 'refuses': socket.end('HTTP/1.1 401 Unauthorized\\r\\nContent-Length: 0\\r\\n\\r\\n'); return;
     case 'destroys': socket.destroy(); return;
+    case 'assigns': {
+      const response = new (await import('node:http')).ServerResponse(request);
+      response.assignSocket(socket);
+      response.writeHead(426).end('own', () => socket.end());
+      return;
+    }
+    case 'assigns-never': new (await import('node:http')).ServerResponse(request).assignSocket(socket); return;
     case 'throws-after': socket.write(accept); throw new Error('no');
     case 'timer': socket.write(accept); setImmediate(() => { throw new Error('no'); }); return;
     case 'resets': socket.write(accept); setImmediate(() => socket.destroy(new Error('an error of the socket'))); return;
@@ -131,6 +138,11 @@ describe('a WebSocket handshake', onSuchNode, () => {
         'OwnController.mjs': mounted(ECHO, "cors: 'own'"),
         'LimitController.mjs': mounted(ECHO, "limit: '1/h'"),
         'OddController.mjs': mounted(ODD, 'timeout: 300'),
+        'GreedyController.mjs': `import { mount } from '${GATEFOLD}';
+          export default mount.node((request, response) => {
+            request.socket.server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 299 taken\\r\\n\\r\\n'));
+            response.end();
+          });`,
         'PlainController.mjs': `import { mount } from '${GATEFOLD}'; export default mount.node((request, response) => response.end('plain'));`,
         'OrderController.mjs': `export default { index() { return { order: 1 } }, big() { return { text: 'x'.repeat(4_000_000) } } }`,
         'FeedController.mjs': `import { eventStream } from '${GATEFOLD}';
@@ -203,6 +215,12 @@ describe('a WebSocket handshake', onSuchNode, () => {
       if (status === 101) client.socket.destroy();
       else assert.match(await client.closed, /connection: close[\s\S]*"error_code"/i);
     }
+  });
+
+  test('passes the steps also where a library listens on the server', async () => {
+    await (await fetch(`${running.url}/api/greedy`)).text();
+    const client = open(running.port, handshake('/api/user'));
+    assert.equal(statusOf(await client.closed), 401);
   });
 
   test('of a page of another origin is refused unless cors lists the origin, with cookies or without', async () => {
@@ -294,6 +312,8 @@ describe('a WebSocket handshake', onSuchNode, () => {
     ['never', 503, 'request-failed'],
     ['late', 503, 'request-failed'],
     ['refuses', 401, undefined],
+    ['assigns', 426, undefined],
+    ['assigns-never', 503, 'request-failed'],
     ['throws-after', 101, 'stream-failed'],
     ['timer', 101, 'stream-failed'],
     ['resets', 101, undefined],

@@ -301,7 +301,7 @@ describe('body budget', () => {
     const budget = createBodyBudget({ limit, exchanges: () => all, evict });
     const make = (): Made => {
       const [request, socket] = [fakeStream(), fakeStream()];
-      const made = { body: new BodyState(), request: { ...request, socket } } as unknown as Exchange;
+      const made = { body: new BodyState(), request, socket } as unknown as Exchange;
       const flow = {
         get flowing() {
           assert.equal(request.isFlowing(), socket.isFlowing());

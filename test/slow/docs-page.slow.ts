@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { startTest, type TestApi } from '../../src/api/testing.ts';
+import { UNKNOWN_RESULT } from '../../src/contract/results.ts';
 import type { DocumentedGroup } from '../../src/documents/documented.ts';
 import { createDocument } from '../../src/documents/openapi.ts';
 import { launchChromium, noChromium, openPage } from '../support/chromium.ts';
@@ -340,9 +341,11 @@ describe('the docs page', { skip: noChromium }, () => {
     const names = ['index', 'created', 'GET {id}', 'PATCH {id}', 'DELETE {id}'];
     const method = (_: unknown) => {};
     const operations = new Map(names.map((name) => [name, { name, method, settings: {} }]));
+    const known = { isDeprecated: false, dataIsOptional: false, results: [UNKNOWN_RESULT] };
+    const contracts = new Map(names.map((name) => [name, { name, ...known }]));
     const groups = Array.from({ length: 500 }, (_, i): DocumentedGroup => {
       const name = `${i % 2 === 1 ? 'v2/' : ''}Group${i}`;
-      return { name, operations, routes: [], contract: { group: name, operations: new Map(), defs: {} } };
+      return { name, operations, routes: [], contract: { group: name, operations: contracts, defs: {} } };
     });
     await page.route('**/api/openapi.json', (route) =>
       route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }),

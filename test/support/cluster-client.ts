@@ -56,6 +56,8 @@ export interface Load {
  * the machine is too busy to run it.
  */
 const STALL = 1000;
+/** Milliseconds. Without this limit, a request that is never answered would hold its test without a word. */
+const LONGEST_ANSWER = 150_000;
 
 export function startLoad(
   test: Pick<TestContext, 'after'>,
@@ -194,7 +196,12 @@ export function openConnection(port: number, tls?: TlsOptions): Connection {
     ask(text) {
       return new Promise((resolve) => {
         if (ended !== undefined) return resolve(ended);
-        settle = resolve;
+        const overdue = () => end(`no answer within ${LONGEST_ANSWER / 1000} s`, false);
+        const timer = setTimeout(overdue, LONGEST_ANSWER);
+        settle = (outcome) => {
+          clearTimeout(timer);
+          resolve(outcome);
+        };
         socket.write(text);
       });
     },

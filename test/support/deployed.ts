@@ -13,12 +13,11 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withTimeLimit } from '../../src/base/time.ts';
 import type { GenerationRecord } from '../../src/live/supervisor/generation-file.ts';
 import { freePorts } from './ports.ts';
 import { reap } from './reaper.ts';
-import { deploy, type Ran, type SshMachine, startSshMachine } from './ssh-machine.ts';
-
-const PATIENCE = 180_000;
+import { deploy, killGroup, PATIENCE, type Ran, type SshMachine, startSshMachine } from './ssh-machine.ts';
 
 /** Waits for a condition. @throws Error when it stays false for a long time */
 export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
@@ -127,7 +126,10 @@ function startService(machine: SshMachine, dir: string): void {
     if (process.env.SHOW_LOG !== undefined) console.error(log);
     writeFileSync(join(dir, 'stopped'), '');
     process.kill(Number(readFileSync(join(dir, 'service.pid'), 'utf8')), 'SIGTERM');
-    await exited;
+    await withTimeLimit(exited, PATIENCE, () => {
+      killGroup(manager);
+      return new Error(`the service has not ended within ${PATIENCE / 1000} s of SIGTERM\n${log}`);
+    });
   });
 }
 

@@ -45,6 +45,7 @@ interface Page { /** Counts from 1. @deprecated */ page: Int; sort?: 'a' | 'b' }
 interface Hidden { id: string }`;
 
 const BARE = `${IMPORTS}
+type Either = { a: string } | { b: Int };
 /**
  * Methods without a pattern:
  *
@@ -53,7 +54,7 @@ const BARE = `${IMPORTS}
 export default class BareItemController {
   static operations = { POST: { accepts: ['application/octet-stream'] } };
   /** Ends here. */
-  GET(data: { a: string } | { b: Int }): void {}
+  GET(data: Either | { c: Int }): void {}
   HEAD(): void {}
   POST(data: File): void {}
   PUT(data: { cover: File; page?: Int }): void {}
@@ -79,10 +80,10 @@ export default class RouteController {
   'GET {id}/items/{item}'(_: undefined, params: ControllerParams<{ path: { id: Int; item: string } }>): void {}
   'PUT files/{path*}'(): void {}
   'PUT files/{file}'(): void {}
-  'GET export.csv'(): void {}
+  'GET export.csv'(data?: { a: string }): void {}
   'GET {id}.pdf'(): void {}
   'GET a.b'(): void {}
-  'GET a_b'(): void {}
+  'GET a_b'(data: { page?: Int } & Record<string, string | number>): void {}
   'GET {id}'(): void {}
   'DELETE {order}'(_: undefined, params: ControllerParams<{ path: { order: Int } }>): Reply<204> { return null as never; }
   'PUT {id}'(data: { a: string }, params: Id): void { ifMatch(params, '"1"', { required: true }); }
@@ -155,7 +156,7 @@ export default class XController {
     broken: { body: broken },
     dated: { body: zod(['unknown']) },
     scalar: { result: { anyOf: [{ type: 'string' }, { type: 'array' }, { type: 'null' }] } },
-    closed: { result: { type: 'object', properties: { id: { type: 'integer' } }, additionalProperties: false } },
+    closed: { result: { type: 'object', properties: { id: { $ref: '#/$defs/Id' }, additionalProperties: { const: 'a', default: { additionalProperties: false } } }, additionalProperties: false, $defs: { Id: { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false } } } },
     literal: { result: { anyOf: [{ enum: ['a', 'b'] }, { const: 7 }, { $ref: '#/$defs/Name' }, { const: true }], $defs: { Name: { type: ['string', 'null'] } } } },
   };
   'GET'(data: unknown, params: ControllerParams<{ headers: { /** The key. @minLength 2 */ 'idempotency-key'?: string; 'x-count': Int } }>): User[] { return []; }
@@ -267,7 +268,7 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       tag one
       tag order The orders. of the shop.
       tag route
-      get /api/bareItem bareItem_GET; {"summary":"Ends here"}; query query?: ({ a: string } | { b: integer })
+      get /api/bareItem bareItem_GET; {"summary":"Ends here"}; query query: (Either | { c: integer })
           {"style":"form","explode":true}; ok; 422 InvalidData
       head /api/bareItem bareItem_HEAD; ok
       post /api/bareItem bareItem_POST; body application/octet-stream bytes; ok; 422 InvalidData
@@ -302,10 +303,12 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
           InvalidData
       put /api/route/files/{path} route_PUT_files_by_file; path path: string; ok
       x-put-rest /api/route/files/{path} route_PUT_files_by_path; path path: string; ok
-      get /api/route/export.csv route_GET_export_csv; ok
+      get /api/route/export.csv route_GET_export_csv; query a?: string; ok; 422 InvalidData
       get /api/route/{id}.pdf route_GET_by_id_pdf; path id: string; ok
       get /api/route/a.b route_GET_a_b; ok
-      get /api/route/a_b route_GET_a_b_2; ok
+      get /api/route/a_b route_GET_a_b_2; query query?: object
+          {"additionalProperties":{"anyOf":[{"type":"string"},{"type":"number"}]}} {"style":"form","explode":true}; query
+          page?: integer; ok; 422 InvalidData
       get /api/route/{id} route_GET_by_id; path id: string; ok
       delete /api/route/{id} route_DELETE_by_order; path id: integer; 204 No Content; 422 InvalidData
       put /api/route/{id} route_PUT_by_id; path id: integer {"description":"The number."}; header if-match?: string
@@ -324,6 +327,7 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       put /api/route/none route_PUT_none; ok
       post /api/route/hello route_hello; ok
       post /api/route/updated route_updated; ok
+      schema Either ({ a: string } | { b: integer })
       schema Tree { a?: Tree, b?: Tree, c?: Tree, d?: Tree, e?: Tree, f?: Tree }`,
   },
   'two groups with types of the same names': {
@@ -375,10 +379,12 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       post /x/dated x_dated; body json { at: string {"format":"date-time"}, name: string, length?: any }; ok; 422
           InvalidData
       post /x/scalar x_scalar; 200 OK, json (({ data: string } | array) | Success)
-      post /x/closed x_closed; 200 OK, json { id?: integer }
+      post /x/closed x_closed; 200 OK, json { id?: Id, additionalProperties?: string
+          {"default":{"additionalProperties":false},"const":"a"} }
       post /x/literal x_literal; 200 OK, json (({ data: string {"enum":["a","b"]} } | { data: number {"const":7} } | {
           data: Name } | { data: boolean {"const":true} }) | Success)
       post /x/untyped x_untyped; 200 OK, json any
+      schema Id { n?: integer }
       schema Name string,null
       schema User { id: integer, name: string }`,
   },

@@ -1,9 +1,10 @@
 // A certified OpenID provider (oidc-provider) on loopback, for tests: code flow with PKCE, RS256 and ES256, keys that
 // rotate while the provider serves, and a method that stops it.
-import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { makeKey } from './identity-tokens.ts';
 
 /** The parts of oidc-provider that are used here. The package has no types. */
 interface OidcProvider {
@@ -176,9 +177,6 @@ export async function startIdentityProvider(): Promise<TestProvider> {
 }
 
 function newKey(alg: 'RS256' | 'ES256'): object {
-  const { privateKey } =
-    alg === 'RS256'
-      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: `${alg}-${randomBytes(6).toString('hex')}` };
+  const jwk = makeKey(alg).privateKey.export({ format: 'jwk' });
+  return { ...jwk, alg, use: 'sig', kid: `${alg}-${randomBytes(6).toString('hex')}` };
 }

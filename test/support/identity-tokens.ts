@@ -1,6 +1,6 @@
 // Keys and tokens for tests of identity. The independent library jose signs most tokens; tokens that jose refuses to
 // make are signed by hand. Also a server on loopback that sends a fixed key set and counts the requests.
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -32,15 +32,26 @@ export function withKid(key: TestKey, kid: string, alg = key.alg): TestKey {
   return { ...key, alg, jwk: { ...key.jwk, kid, alg } };
 }
 
+const ENCODINGS = {
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+} as const;
+
 function generatePair(
   alg: string,
   modulusLength: number,
   publicExponent: number,
 ): { privateKey: KeyObject; publicKey: KeyObject } {
-  if (alg === 'EdDSA') return generateKeyPairSync('ed25519');
-  if (alg.startsWith('ES'))
-    return generateKeyPairSync('ec', { namedCurve: { ES256: 'P-256', ES384: 'P-384' }[alg] ?? 'P-521' });
-  return generateKeyPairSync('rsa', { modulusLength, publicExponent });
+  // On Node 20 a key that is not read from a text can hang the process during its export as JWK: see createKeyPair.
+  const { privateKey, publicKey } = generateTexts(alg, modulusLength, publicExponent);
+  return { privateKey: createPrivateKey(privateKey), publicKey: createPublicKey(publicKey) };
+}
+
+function generateTexts(alg: string, modulusLength: number, publicExponent: number) {
+  if (alg.startsWith('Ed')) return generateKeyPairSync('ed25519', ENCODINGS);
+  if (!alg.startsWith('ES')) return generateKeyPairSync('rsa', { modulusLength, publicExponent, ...ENCODINGS });
+  const namedCurve = { ES256: 'P-256', ES384: 'P-384' }[alg] ?? 'P-521';
+  return generateKeyPairSync('ec', { namedCurve, ...ENCODINGS });
 }
 
 export function encode(value: unknown): string {

@@ -1,6 +1,6 @@
 // A machine to deploy to: a real sshd on loopback. Its host key, user key and configuration are in a temporary folder.
 // The PATH has an `ssh` that runs the real ssh with this configuration.
-import { execFileSync, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -18,10 +18,14 @@ import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDistCurrent } from '../../build.mjs';
+import { attempt } from '../../src/base/failure.ts';
+import { withTimeLimit } from '../../src/base/time.ts';
 import { freePorts } from './ports.ts';
 import { reap } from './reaper.ts';
 
 const SSHD = '/usr/sbin/sshd';
+/** Milliseconds after which a command or a wait has failed. */
+export const PATIENCE = 180_000;
 const ROOT = join(import.meta.dirname, '../..');
 
 /** The `skip` option of a suite: false, or the reason why no such machine can run here. */
@@ -128,7 +132,7 @@ export async function startSshMachine(
   test.after(async () => {
     for (const end of endings) await end();
     if (sshd.exitCode === null) sshd.kill('SIGTERM');
-    await exited;
+    await withTimeLimit(exited, PATIENCE, () => new Error(`sshd does not end: ${log}`));
     rmSync(folder, { recursive: true, force: true });
   });
   while (!(await accepts(port))) {
@@ -185,8 +189,19 @@ export function spawnDeploy(
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     err += text;
   });
-  const ended = once(child, 'close').then(([code]): Ran => ({ code, out, err }));
+  const overdue = () => {
+    killGroup(child);
+    return new Error(`the deployment has not ended within ${PATIENCE / 1000} s\n${out}${err}`);
+  };
+  const ended = withTimeLimit(once(child, 'close'), PATIENCE, overdue).then(([code]): Ran => ({ code, out, err }));
   return { child, ended, said: () => err };
+}
+
+/** Kills a process that leads its group, with the whole group, and no longer waits for what else holds its output. */
+export function killGroup({ pid, stdout, stderr }: ChildProcess): void {
+  attempt(() => process.kill(-Number(pid), 'SIGKILL'), false);
+  stdout?.destroy();
+  stderr?.destroy();
 }
 
 export function deploy(...args: Parameters<typeof spawnDeploy>): Promise<Ran> {

@@ -3,9 +3,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import stuckFiles from './stuck-files.mjs';
 
-type Event = [type: 'test:pass' | 'test:fail' | 'test:start', name: string, file: string, failureType?: string];
+type Event = [
+  type: 'test:pass' | 'test:fail' | 'test:start' | 'test:dequeue' | 'test:complete',
+  name: string,
+  file: string,
+  failureType?: string,
+];
 
-const rows: [what: string, events: Event[], report: { stuck: string[]; failed: number }][] = [
+const rows: [what: string, events: Event[], report: { stuck: string[]; unended?: string[]; failed: number }][] = [
   ['a test that passes is not a stuck file', [['test:pass', 'one', '/a']], { stuck: [], failed: 0 }],
   [
     'a file that timed out before its first result is stuck',
@@ -22,6 +27,25 @@ const rows: [what: string, events: Event[], report: { stuck: string[]; failed: n
       ['test:fail', '/a', '/a', 'testTimeoutFailure'],
     ],
     { stuck: [], failed: 1 },
+  ],
+  [
+    'the tests that a file had begun when its time was over are named',
+    [
+      ['test:dequeue', '/a', '/a'],
+      ['test:dequeue', 'suite', '/a.js'],
+      ['test:dequeue', 'ended', '/a.js'],
+      ['test:complete', 'ended', '/a.js'],
+      ['test:pass', 'ended', '/a.js'],
+      ['test:dequeue', 'hangs', '/a.js'],
+      ['test:complete', '/a', '/a'],
+      ['test:fail', '/a', '/a', 'testTimeoutFailure'],
+    ],
+    { stuck: ['/a'], unended: ['suite', 'hangs'], failed: 0 },
+  ],
+  [
+    'a test without an end is not named when no file was out of time',
+    [['test:dequeue', 'one', '/a']],
+    { stuck: [], failed: 0 },
   ],
   ['a test that timed out has failed', [['test:fail', 'one', '/a', 'testTimeoutFailure']], { stuck: [], failed: 1 }],
   ['a file that does not load has failed', [['test:fail', '/a', '/a', 'testCodeFailure']], { stuck: [], failed: 1 }],
@@ -43,6 +67,6 @@ for (const [what, events, report] of rows) {
     }
     let text = '';
     for await (const part of stuckFiles(source())) text += part;
-    assert.deepEqual(JSON.parse(text), report);
+    assert.deepEqual(JSON.parse(text), { unended: [], ...report });
   });
 }

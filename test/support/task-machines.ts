@@ -19,8 +19,9 @@ export function createSharedCell() {
     },
     text: () => text,
   };
+  let refusals = 0;
   const check = () => {
-    if (shared.isAway) throw new Error('the database is away');
+    if (shared.isAway) throw new Error(++refusals % 2 === 0 ? 'the database is away' : 'the connection was closed');
   };
   const cell: Cell = {
     async read() {
@@ -47,6 +48,27 @@ export interface FakeRun {
   readonly dueAt: number | undefined;
   aborted: boolean;
   ended: boolean;
+  hold(time: number): void;
+}
+
+type RunOrder = Extract<TaskOrder, { kind: 'run-task' }>;
+
+/** A run whose worker counts the time of the lease itself. */
+function createRun(machine: string, pid: number, { task, run, dueAt, time }: RunOrder, clocks: Clocks): FakeRun {
+  let [isAborted, until] = [false, clocks.steady + time];
+  return {
+    ...{ machine, pid, task, run, dueAt, ended: false },
+    get aborted() {
+      isAborted ||= clocks.steady >= until;
+      return isAborted;
+    },
+    set aborted(value) {
+      isAborted = value;
+    },
+    hold(time) {
+      if (!this.aborted) until = clocks.steady + time;
+    },
+  };
 }
 
 /** Time for all machines: a wall clock, which may jump, and a clock that never goes back. */
@@ -64,10 +86,9 @@ export function createMachine(name: string, cell: Cell, clocks: Clocks, runs: Fa
     const worker = {
       pid: pid++,
       send(order: TaskOrder) {
-        if (order.kind === 'run-task')
-          runs.push({ machine: name, pid: worker.pid, ...order, dueAt: order.dueAt, aborted: false, ended: false });
-        if (order.kind === 'abort-task')
-          for (const run of runs) if (run.machine === name && run.run === order.run) run.aborted = true;
+        if (order.kind === 'run-task') runs.push(createRun(name, worker.pid, order, clocks));
+        if (order.kind === 'hold-task')
+          for (const run of runs) if (run.machine === name && run.run === order.run) run.hold(order.time);
       },
     };
     return worker;

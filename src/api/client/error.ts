@@ -12,7 +12,8 @@ export interface FieldError {
   readonly params?: Readonly<Record<string, unknown>>;
 }
 
-export interface ApiErrorDetails {
+/** Not made from the fields of ApiError: `cause` of an Error needs `lib: ES2022`, which not every front end has. */
+interface ApiErrorDetails {
   readonly errors?: readonly FieldError[] | undefined;
   readonly requestId?: string | undefined;
   readonly response?: Response | undefined;

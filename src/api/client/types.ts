@@ -6,10 +6,7 @@ import type { Reply } from '../controller/reply.ts';
 import type { ServerEvent } from './events.ts';
 
 export interface ClientOptions {
-  /**
-   * The value of the header `Authorization`, such as `Bearer gfk_…`, or a function that returns the value for each
-   * request. A call is rejected with the error of this function.
-   */
+  /** The header `Authorization`, such as `Bearer gfk_…`, or a function that returns it. Its error rejects the call. */
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   /** Headers of every request. A call that has headers follows no redirect. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

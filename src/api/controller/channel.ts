@@ -27,8 +27,7 @@ export interface SubscribeOptions {
 
 export interface Channel<Data> {
   /**
-   * Publishes an event to every subscriber of this machine. Resolves with the id of the event when the supervisor has
-   * it.
+   * Publishes an event to every subscriber of this machine. Resolves with its id when the supervisor has it.
    *
    * @throws HttpError CHANNEL_BUSY beyond 500 events or 1 MiB a second in this worker; TypeError for data that is no
    *   JSON, or more than 64 KiB of it

@@ -1,5 +1,4 @@
-// Creates the params (the second argument of an operation) for a test. `gatefold/testing` exports the function. This
-// file must not load the server.
+// Creates the params of an operation for a test (`gatefold/testing`). This file must not load the server.
 import type { ControllerParams } from '../controller.ts';
 import { NO_TRACE } from './trace.ts';
 

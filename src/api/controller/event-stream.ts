@@ -1,5 +1,4 @@
-// A result that is a stream of server-sent events (HTML standard, 9.2). request/answer/event-stream.ts sends the
-// events.
+// A result that is a stream of server-sent events (HTML standard, 9.2), which request/answer/event-stream.ts sends.
 import { isBetween } from '../../base/values.ts';
 
 /** One server-sent event. */

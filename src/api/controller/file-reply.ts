@@ -11,7 +11,10 @@ import { isPlainObject } from '../../base/values.ts';
 import { Reply, type ReplyHeaders } from './reply.ts';
 
 export interface FileReplyOptions {
-  /** The name under which a browser saves the file; true: its own name. Without this, a browser may show the file. */
+  /**
+   * The name under which a browser saves the file; true: its own name. Without this, a browser may show the file. An
+   * uploaded page or SVG would then run its scripts with the cookies of your users.
+   */
   readonly download?: string | boolean;
   /** Headers of the answer, which replace those of the file. `Content-Type` replaces that of the extension. */
   readonly headers?: ReplyHeaders;
@@ -24,7 +27,7 @@ export interface FileReplyOptions {
  * @param path the path below the folder, which may come from a client. Hidden files and all outside of the folder are
  *   no files, also behind links
  * @throws HttpError FILE_NOT_FOUND; TypeError when `root` is not absolute
- * @example 'GET {name}'(data, { path }) { return fileReply(uploads, path.name); }
+ * @example 'GET {name}'(data, { path }) { return fileReply(uploads, path.name, { download: true }); }
  */
 export function fileReply(root: string, path: string, options: FileReplyOptions = {}): Reply<200, Uint8Array> {
   if (!isAbsolute(root)) throw new TypeError(`fileReply: ${root} must be an absolute path: resolve('${root}')`);

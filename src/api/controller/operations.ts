@@ -14,17 +14,16 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/**
- * A JSON Schema, such as a schema of TypeBox. Its keywords are those that the check implements. `static` is the type
- * that TypeBox gives to its schemas.
- */
-export interface JsonSchema<Data = unknown> {
-  readonly type?: unknown;
-  readonly properties?: unknown;
-  readonly anyOf?: unknown;
-  readonly enum?: unknown;
-  readonly const?: unknown;
-  readonly $ref?: unknown;
+/** The keywords that contract/schema/json-schema.ts reads. */
+type JsonSchemaKeyword =
+  | ('type' | 'enum' | 'const' | 'anyOf' | 'not' | 'format' | 'pattern' | 'minLength' | 'maxLength' | 'multipleOf')
+  | ('minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum' | 'minItems' | 'maxItems' | 'uniqueItems')
+  | ('items' | 'prefixItems' | 'additionalItems' | 'properties' | 'required' | 'additionalProperties')
+  | ('patternProperties' | 'title' | 'description' | 'default' | 'deprecated' | 'examples' | 'definitions')
+  | `$${'schema' | 'id' | 'comment' | 'defs' | 'ref'}`;
+
+/** A JSON Schema of the keywords that the check implements. Those of TypeBox have their type in `static`. */
+export interface JsonSchema<Data = unknown> extends Readonly<Partial<Record<JsonSchemaKeyword, unknown>>> {
   readonly static?: Data;
   readonly '~standard'?: undefined;
 }
@@ -44,8 +43,7 @@ export type AccessRule<User = unknown> =
   | 'user'
   | 'caller'
   | { readonly scope: string }
-  // TypeScript compares the parameters of methods less strictly (bivariantly), so it also accepts a function for a
-  // narrower type of user.
+  // TypeScript compares the parameters of methods bivariantly, so a function for a narrower type of user is accepted.
   | { bivariance(params: AccessParamsOf<User>): boolean | Promise<boolean> }['bivariance'];
 
 /** The callers of an operation: one rule, or a list of rules that must all hold. */
@@ -104,15 +102,12 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly path?: StandardSchema<unknown, Path> | JsonSchema<Path>;
   /**
    * A schema for the result, for the OpenAPI document. With `results: 'declared'`, its output is sent. The schema may
-   * declare a `Date` as its text.
+   * declare a `Date` as its text, and leave out fields.
    */
   readonly result?: StandardSchema<unknown, Result> | JsonSchema<Result>;
   /** With `'declared'`, a result is sent without the fields that its type does not declare; default: all fields. */
   readonly results?: 'declared';
-  /**
-   * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
-   * 205, which have no body.
-   */
+  /** The status of a result that is no `Reply`: 200 to 299, but not 204 and 205, which have no body; default: 200. */
   readonly status?: number;
   /** Whether a request with a field that its types do not declare is refused (422); default: the field is dropped. */
   readonly closed?: boolean;
@@ -184,7 +179,10 @@ type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result
 
 type BodyOf<Result> = Result extends Reply<number, infer Body> ? Body : Result;
 
-/** The types that a result schema may declare for the type `T` of a result. A `Date` may be declared as its text. */
+/**
+ * The types that a result schema may declare for the type `T` of a result. A `Date` may be declared as its text. Fields
+ * may be left out, such as the `passwordHash` of a row, because `results: 'declared'` does not send them.
+ */
 type Sent<T> = unknown extends T
   ? unknown
   : T extends { toJSON(...parameters: never[]): infer Text }
@@ -195,5 +193,5 @@ type Sent<T> = unknown extends T
           Item[] extends T
           ? readonly Sent<Item>[]
           : { readonly [Index in keyof T]: Sent<T[Index]> }
-        : { readonly [Key in keyof T]: Sent<T[Key]> }
+        : { readonly [Key in keyof T]?: Sent<T[Key]> }
       : T;

@@ -39,7 +39,7 @@ export interface AccessParams extends HeaderSetters {
   readonly path: Readonly<Record<string, string>>;
   /** The values of the query string, as texts. A repeated key has a list as its value. */
   readonly query: Readonly<Record<string, string | string[]>>;
-  /** The group as the URL names it, such as `order`. */
+  /** The name of the group, such as `order`, also for a URL that spells it `Order`. */
   readonly page: string;
   /** The name of the operation, such as `index` or `GET {id}`. */
   readonly method: string;
@@ -146,7 +146,7 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
    * Rules for the files of PUBLIC_DIR. `headers` returns headers of the file with a path below the folder, such as
    * `{ 'Content-Security-Policy': "default-src 'self'" }`, or `Cache-Control` in the place of Gatefold's.
    */
-  readonly public?: { readonly headers: (path: string) => Readonly<Record<string, string>> };
+  readonly public?: { readonly headers: (path: string) => Readonly<Record<string, string | undefined>> };
   /** With `'refuse'`, a file does not load if it has an operation whose request data no type and no schema checks. */
   readonly unchecked?: 'refuse';
   /** With `'declared'`, results are sent without the fields that their types do not declare. */

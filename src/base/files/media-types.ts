@@ -53,7 +53,6 @@ export function mediaTypeOf(name: string): string {
   return type ?? 'application/octet-stream';
 }
 
-/** Says whether content of a type becomes notably smaller by compression. */
 export function isCompressible(type: string): boolean {
   return COMPRESSIBLE.test(type);
 }

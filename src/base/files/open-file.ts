@@ -1,19 +1,6 @@
 // Opens a file below a folder for an answer. The file is regular, and lies in the folder also behind links. If the
 // file changes before it is sent or meanwhile, the answer ends with an error.
-import {
-  type BigIntStats,
-  close,
-  closeSync,
-  constants,
-  fstat,
-  fstatSync,
-  openSync,
-  read,
-  readlinkSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { isHttpError, refusal } from '../errors.ts';
@@ -21,7 +8,7 @@ import { attempt, errorCode } from '../failure.ts';
 import { isServable } from './servable.ts';
 
 /** The facts that show that a file is the same and has not changed. */
-export type FileState = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
+export type FileState = Pick<fs.BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** The content of a file. It holds no descriptor, so an answer that is never sent leaves none open. */
 export interface FileContent {
@@ -43,7 +30,6 @@ export const SMALL_BYTES = 64 * 1024;
 /** How often a small file is read that changes meanwhile. */
 const MAX_READS = 3;
 
-/** The file has changed since it was found. */
 export class FileChangedError extends Error {
   override name = 'FileChangedError';
 
@@ -62,14 +48,14 @@ function hasSameContent(one: FileState, other: FileState): boolean {
 }
 
 /** @returns undefined where there is no regular file, or where this process may not see it */
-export function stateOf(path: string): BigIntStats | undefined {
+export function stateOf(path: string): fs.BigIntStats | undefined {
   // A loop of links, a name that is too long, or a folder without permission has an error.
-  return attempt(() => statSync(path, { bigint: true, throwIfNoEntry: false }), undefined);
+  return attempt(() => fs.statSync(path, { bigint: true, throwIfNoEntry: false }), undefined);
 }
 
 /** Says whether a path leads to a place in the folder that may be served, also behind links. */
 export function isBelow(root: string, name: string): boolean {
-  return attempt(() => isServableBelow(root, realpathSync.native(join(root, name))), false);
+  return attempt(() => isServableBelow(root, fs.realpathSync.native(join(root, name))), false);
 }
 
 function isServableBelow(root: string, path: string): boolean {
@@ -88,7 +74,7 @@ export function openFile(root: string, name: string, maxRead = SMALL_BYTES): Fil
   let path: string;
   let fd: number;
   try {
-    path = realpathSync.native(join(root, name));
+    path = fs.realpathSync.native(join(root, name));
     if (!isServableBelow(root, path)) return undefined;
     fd = open(path);
   } catch (error) {
@@ -96,28 +82,24 @@ export function openFile(root: string, name: string, maxRead = SMALL_BYTES): Fil
     return undefined;
   }
   try {
-    const state = fstatSync(fd, { bigint: true });
-    // A folder of the path can have become a link since its real path was read.
-    if (!state.isFile() || !isServableBelow(root, placeOf(fd) ?? path)) return undefined;
+    const state = fs.fstatSync(fd, { bigint: true });
+    // A folder of the path can have become a link since its real path was read. Only Linux has /proc.
+    const place = attempt(() => fs.readlinkSync(`/proc/self/fd/${fd}`), path);
+    if (!state.isFile() || !isServableBelow(root, place)) return undefined;
     return state.size <= maxRead ? readWhole(fd, state, maxRead) : contentOnDisk(path, state);
   } finally {
-    closeSync(fd);
+    fs.closeSync(fd);
   }
 }
 
 function open(path: string): number {
   try {
     // Without O_NONBLOCK, the open of a FIFO would wait for a writer.
-    return openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+    return fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0));
   } catch (cause) {
     if (!/^E[MN]FILE$/.test(errorCode(cause) ?? '')) throw cause;
     throw refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' }, cause });
   }
-}
-
-/** Returns the real path of an open file; undefined where the system has no /proc. */
-function placeOf(fd: number): string | undefined {
-  return attempt(() => readlinkSync(`/proc/self/fd/${fd}`), undefined);
 }
 
 /** @param path the real path, which lay in the folder when the file had the state */
@@ -132,21 +114,21 @@ function contentOnDisk(path: string, state: FileState): FileContent {
         const isLong = end - start > SMALL_BYTES;
         const bytes = isLong ? undefined : readPart(fd, start, end - start);
         // With the same inode and times, this is the file that lay in the folder.
-        if (!isSameState(state, fstatSync(fd, { bigint: true }))) throw new FileChangedError();
+        if (!isSameState(state, fs.fstatSync(fd, { bigint: true }))) throw new FileChangedError();
         isKept = isLong;
         return bytes ?? new FileStream(fd, state, start, end);
       } finally {
-        if (!isKept) closeSync(fd);
+        if (!isKept) fs.closeSync(fd);
       }
     },
   };
 }
 
-function readWhole(fd: number, firstState: BigIntStats, maxRead: number): FileContent {
+function readWhole(fd: number, firstState: fs.BigIntStats, maxRead: number): FileContent {
   let state = firstState;
   for (let attempt = 0; attempt < MAX_READS && state.size <= maxRead; attempt++) {
     const bytes = readPart(fd, 0, Number(state.size));
-    const after = fstatSync(fd, { bigint: true });
+    const after = fs.fstatSync(fd, { bigint: true });
     if (bytes.length === Number(state.size) && isSameState(state, after)) return contentInMemory(state, bytes);
     state = after;
   }
@@ -159,7 +141,7 @@ function readPart(fd: number, start: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafeSlow(length);
   let end = 0;
   for (let count = -1; count !== 0 && end < length; end += count)
-    count = readSync(fd, bytes, end, length - end, start + end);
+    count = fs.readSync(fd, bytes, end, length - end, start + end);
   return bytes.subarray(0, end);
 }
 
@@ -250,7 +232,7 @@ class FileStream extends Readable {
     const length = Math.min(PIECE_BYTES, this.#end - this.#position);
     if (length === 0) return this.#endUnchanged();
     this.#isReading = true;
-    read(this.#fd, Buffer.allocUnsafeSlow(length), 0, length, this.#position, (error, count, piece) => {
+    fs.read(this.#fd, Buffer.allocUnsafeSlow(length), 0, length, this.#position, (error, count, piece) => {
       this.#isReading = false;
       if (this.#afterRead !== undefined) return this.#afterRead();
       if (error !== null) return void this.destroy(error);
@@ -262,14 +244,14 @@ class FileStream extends Readable {
 
   /** A client must not take a mixture of two versions for the file. */
   #endUnchanged(): void {
-    fstat(this.#fd, { bigint: true }, (error, state) => {
+    fs.fstat(this.#fd, { bigint: true }, (error, state) => {
       if (error === null && hasSameContent(this.#state, state)) this.push(null);
       else this.destroy(error ?? new Error('the file changed while it was sent'));
     });
   }
 
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    const end = () => close(this.#fd, () => callback(error));
+    const end = () => fs.close(this.#fd, () => callback(error));
     // Another file could get the descriptor during a read.
     if (this.#isReading) this.#afterRead = end;
     else end();

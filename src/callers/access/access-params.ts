@@ -1,9 +1,11 @@
 // The argument of `authenticate` and of the functions in `access`: a request before its body has arrived. The names of
-// the fields are public: `page` is the group in the URL, and `method` is the operation.
+// the fields are public: `page` is the group, and `method` is the operation. request/params.ts has the argument of an
+// operation.
 import type { IncomingMessage } from 'node:http';
 import type { HeaderSetters } from '../../api/controller/answer-headers.ts';
 import type { AccessParams } from '../../api/controller/service.ts';
 import type { CallingApplication, OperationLog } from '../../api/controller.ts';
+import { urlNameOf } from '../../base/group-name.ts';
 import { createOperationLog } from '../../base/operation-log.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from '../../request/body/form.ts';
 import type { Exchange } from '../../request/exchange.ts';
@@ -13,33 +15,20 @@ import { cookieSetter, cookiesOf } from './cookies.ts';
 
 export type AccessParts = Pick<ParamsParts, 'log' | 'proxies' | 'isSecure' | 'publicOrigins'>;
 
-export class RequestAccess implements AccessParams {
+/** The fields that this argument and that of an operation have in common. */
+export class RequestView {
   readonly page: string;
   readonly method: string;
   readonly verb: string;
-  readonly path: Readonly<Record<string, string>>;
-  declare readonly application?: CallingApplication;
   readonly #exchange: Exchange;
   readonly #parts: AccessParts;
-  #query: Query | undefined;
 
-  constructor(exchange: Exchange, parts: AccessParts) {
-    this.page = exchange.groupInUrl;
+  constructor(page: string, exchange: Exchange, parts: AccessParts) {
+    this.page = page;
     this.method = exchange.operation;
     this.verb = exchange.verb;
-    this.path = exchange.path;
-    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
     this.#exchange = exchange;
     this.#parts = parts;
-  }
-
-  get authorization(): string | undefined {
-    return this.#exchange.caller.foreignAuthorization;
-  }
-
-  get query(): Query {
-    this.#query ??= parseQuery(this.#exchange.queryText, objectWithoutPrototype());
-    return this.#query;
   }
 
   get cookies(): Readonly<Record<string, string>> {
@@ -72,5 +61,29 @@ export class RequestAccess implements AccessParams {
 
   get signal(): AbortSignal {
     return this.#exchange.signal;
+  }
+}
+
+export class RequestAccess extends RequestView implements AccessParams {
+  readonly path: Readonly<Record<string, string>>;
+  declare readonly application?: CallingApplication;
+  readonly #exchange: Exchange;
+  #query: Query | undefined;
+
+  constructor(exchange: Exchange, parts: AccessParts) {
+    // A function that protects the page `admin` also protects `/api/Admin`.
+    super(urlNameOf(exchange.groupInUrl), exchange, parts);
+    this.path = exchange.path;
+    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
+    this.#exchange = exchange;
+  }
+
+  get authorization(): string | undefined {
+    return this.#exchange.caller.foreignAuthorization;
+  }
+
+  get query(): Query {
+    this.#query ??= parseQuery(this.#exchange.queryText, objectWithoutPrototype());
+    return this.#query;
   }
 }

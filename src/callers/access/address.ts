@@ -2,7 +2,7 @@
 // trusted proxy, because a client can make up all entries to the left of that one. If all entries are trusted proxies,
 // the left-most one is the address.
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP, SocketAddress } from 'node:net';
+import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
 
 export type TrustedProxies = Pick<BlockList, 'check'>;
 
@@ -25,8 +25,11 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
 const MAX_PROXIES = 32;
 
 /** Returns the address of the client: the peer of the connection, or the address that trusted proxies report. */
-export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
-  let address = plainAddress(request.socket.remoteAddress ?? '');
+export function addressOf(
+  { request, socket }: { readonly request: IncomingMessage; readonly socket: Socket },
+  proxies: TrustedProxies,
+): string {
+  let address = plainAddress(socket.remoteAddress ?? '');
   // When the peer is no proxy, `headers` is not read, because Node builds that object at its first use.
   if (proxies === NO_PROXIES || !isTrusted(address, proxies)) return address;
   const forwarded = String(request.headers['x-forwarded-for'] ?? '');

@@ -1,5 +1,4 @@
-// The caller of a request: its key and its user. The steps of key-check.ts and user-check.ts set the fields, and later
-// steps read them.
+// The caller of a request: its key and its user. The steps of key-check.ts and user-check.ts set the fields.
 import type { ServiceUser } from '../../api/controller/service.ts';
 import type { CallingApplication } from '../../api/controller.ts';
 import type { CallerRow } from './credential-rights.ts';

@@ -2,6 +2,7 @@
 import type { CookieOptions } from '../../api/controller/answer-headers.ts';
 import { attempt } from '../../base/failure.ts';
 import { formatCookie } from '../../base/set-cookie.ts';
+import { trimBlanks } from '../../base/values.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import type { OriginParts } from './origin-check.ts';
 
@@ -37,9 +38,10 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
   for (const pair of header?.split(';') ?? []) {
     const equals = pair.indexOf('=');
     if (equals < 1) continue;
-    const name = pair.slice(0, equals).trim();
+    // A browser lets no subdomain set `__Host-session`, but `\u00a0__Host-session`, which `trim` would shorten.
+    const name = trimBlanks(pair.slice(0, equals));
     if (name === '' || name in cookies) continue;
-    const value = pair.slice(equals + 1).trim();
+    const value = trimBlanks(pair.slice(equals + 1));
     // A pair of double quotes around the value does not belong to it.
     cookies[name] = decode(value.replace(/^"(.*)"$/s, '$1'));
   }

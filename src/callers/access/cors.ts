@@ -44,7 +44,6 @@ export function createCorsPolicy(options: CorsOptions) {
     credentials,
     /** The value of `Access-Control-Allow-Methods`. */
     methods: methods === undefined ? ALL_METHODS : joinMethods(methods),
-    /** The status of the answer to a preflight. */
     preflightStatus,
     /** Seconds for which a browser may cache the answer to a preflight. */
     maxAge,

@@ -38,11 +38,7 @@ export function checkOperationVerb(row: CallerRow, operation: string): void {
   if (verb !== undefined) checkVerb(row, verb);
 }
 
-/**
- * Checks whether the row of a key allows a call of an operation. `access` of the operation is not checked.
- *
- * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`
- */
+/** Checks a call of an operation, but not its `access`. @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED` */
 export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }: Call): void {
   checkVerb(row, verb);
   checkOperationVerb(row, operation);

@@ -2,7 +2,6 @@
 // error that names the property and says how to correct it. So a misspelt protection is never ignored in silence.
 
 import { isMount } from '../../api/controller/mount.ts';
-import type { Access } from '../../api/controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../../api/controller/service.ts';
 import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
@@ -15,37 +14,10 @@ import {
   isToken,
 } from '../../base/values.ts';
 import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
-import { type CorsPolicy, createCorsPolicy } from './cors.ts';
+import { createCorsPolicy } from './cors.ts';
 
 /** The options of a service file after the check. ServiceOptions explains them. */
-export interface ServiceDefinition extends Hooks {
-  /** Whether the service file sets nothing: `defineService({})`. */
-  readonly isEmpty: boolean;
-  readonly strict: boolean;
-  readonly folders: boolean;
-  /** Whether a file does not load when the data of one of its operations is not checked. */
-  readonly refusesUnchecked: boolean;
-  /** Whether results are sent without the fields that their types do not declare. */
-  readonly sendsDeclared: boolean;
-  readonly access: Access;
-  /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
-  readonly cors: CorsPolicy | undefined;
-  readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-  /** The name, in lower case, of the header that may have a credential; undefined when only `Authorization` may. */
-  readonly keyHeader: string | undefined;
-  /** The headers of every answer: names and values in turn. */
-  readonly headers: readonly string[];
-  /** Returns the headers of a file of PUBLIC_DIR, by its path below the folder. */
-  readonly fileHeaders: NonNullable<ServiceOptions['public']>['headers'] | undefined;
-}
-
-/**
- * The options that are kept as they are. live/tasks/task.ts checks `background`; only a service with tasks loads it.
- */
-type Hooks = Pick<
-  ServiceOptions,
-  'authenticate' | 'around' | 'formatError' | 'fallback' | 'close' | 'start' | 'background'
->;
+export type ServiceDefinition = ReturnType<typeof readDefinition>;
 
 /** Thrown for a mistake in a service file. groups/service-file.ts finds the line of the file that has the property. */
 export class DefinitionError extends Error {
@@ -85,11 +57,8 @@ export function isServiceProperty(name: string): boolean {
   return Object.hasOwn(PROPERTIES, name);
 }
 
-/**
- * @param exported the default export of the file
- * @throws DefinitionError
- */
-export function readDefinition(exported: unknown): ServiceDefinition {
+/** @param exported the default export of the file. @throws DefinitionError */
+export function readDefinition(exported: unknown) {
   if (!isService(exported))
     throw new DefinitionError(
       'it is the service file and its default export is not made by defineService({ … }): write that, or rename it',
@@ -105,17 +74,24 @@ export function readDefinition(exported: unknown): ServiceDefinition {
   if (authenticate === undefined && requiresUser(access))
     throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');
   return Object.freeze({
+    /** Whether the service file sets nothing: `defineService({})`. */
     isEmpty: Object.keys(options).length === 0,
     strict: strict === true,
     folders: folders === true,
+    /** Whether a file does not load when the data of one of its operations is not checked. */
     refusesUnchecked: unchecked === 'refuse',
+    /** Whether results are sent without the fields that their types do not declare. */
     sendsDeclared: results === 'declared',
     access,
+    /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
     cors: cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(cors)),
     securitySchemes: readSchemes(securitySchemes),
+    /** The name, in lower case, of the header that may have a credential; undefined when only `Authorization` may. */
     keyHeader: keyHeader === undefined ? undefined : readKeyHeader(keyHeader),
+    /** The headers of every answer: names and values in turn. */
     headers: readHeaders(headers),
     fileHeaders: files?.headers,
+    // Only a service with tasks loads the check of `background` (task.ts).
     ...hooks,
   });
 }

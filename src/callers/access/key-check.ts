@@ -1,6 +1,5 @@
 // Two steps of a request. The first finds out whose key the request brings. The second checks whether that key may use
-// the method and the group of the URL. A key is sent as `Authorization`, or in another header that the service file
-// names.
+// the method and the group of the URL. A key is sent as `Authorization`, or in another header of the service file.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange, Outcome, Step } from '../../request/exchange.ts';
 import { type CallerRow, checkGroup, checkVerb, invalidCredential, storeAway } from './credential-rights.ts';
@@ -47,16 +46,13 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
     throw invalidCredential(reason);
   }
 
-  function identify(exchange: Exchange, authorization: string): Outcome {
+  function identifyAuthorization(exchange: Exchange): Outcome {
+    const { authorization } = exchange.head;
+    if (authorization === undefined) return undefined;
     const caller = credentials.identify(authorization);
     return caller instanceof Promise
       ? caller.then((identified) => useCaller(exchange, identified, authorization, 'authorization'))
       : useCaller(exchange, caller, authorization, 'authorization');
-  }
-
-  function identifyAuthorization(exchange: Exchange): Outcome {
-    const { authorization } = exchange.head;
-    return authorization === undefined ? undefined : identify(exchange, authorization);
   }
 
   if (keyHeader === undefined) return identifyAuthorization;

@@ -1,6 +1,8 @@
 // Checks whether a web page of another origin may make a request. A page can make the browser of a user send a form, a
 // link or an image to this service, and the browser adds the user's cookies or password by itself (CSRF). CORS does not
 // stop such a request: it only hides the answer from the page.
+
+import type { Access } from '../../api/controller/operations.ts';
 import { refusal } from '../../base/errors.ts';
 import { ANY_VERB } from '../../base/route-name.ts';
 import type { Exchange, Step } from '../../request/exchange.ts';
@@ -39,10 +41,9 @@ export function createCheckOrigin(
     const opensSocket = mount !== undefined && exchange.opensSocket;
     if (opensSocket ? mount.ownsHandshakes : mount?.ownsCors) return;
     const verb = ownVerb === ANY_VERB ? exchange.verb : ownVerb;
-    if (!opensSocket && (READING_VERBS.has(verb) || !isSentByBrowserAlone(exchange))) return;
-    const mayUseCookies =
-      readsCookies || rulesOf(settings.access ?? 'anyone').some((rule) => typeof rule === 'function');
-    if (!opensSocket && !mayUseCookies) return;
+    // The headers come last, because Node makes the object of all headers at its first use.
+    const isHarmless = READING_VERBS.has(verb) || !mayUseCookies(settings.access) || !isSentByBrowserAlone(exchange);
+    if (!opensSocket && isHarmless) return;
     const { origin } = exchange.head;
     const site = exchange.request.headers['sec-fetch-site'];
     // `none`: the user has typed the address or opened a bookmark.
@@ -50,6 +51,10 @@ export function createCheckOrigin(
     if (origin === undefined && site === undefined) return opensSocket ? undefined : checkVerbOfProgram(exchange.verb);
     if (origin === undefined || !isAllowed(exchange, origin, site === undefined ? ownOrigin(exchange) : undefined))
       throw refusal('ORIGIN_NOT_ALLOWED');
+  }
+
+  function mayUseCookies(access: Access = 'anyone'): boolean {
+    return readsCookies || rulesOf(access).some((rule) => typeof rule === 'function');
   }
 
   function isAllowed({ request }: Exchange, origin: string, own: string | undefined): boolean {

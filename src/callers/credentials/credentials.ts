@@ -25,11 +25,7 @@ type IdentificationOrAway = Identification | { readonly kind: 'away' };
 export interface SharedTable {
   /** Makes the file equal to the store, if the store answers within seconds. Never rejects. */
   refresh(): Promise<void>;
-  /**
-   * Adds a row to the store.
-   *
-   * @throws Error when the store cannot be reached; HttpError when the owner may not register the row
-   */
+  /** Adds a row. @throws Error when the store cannot be reached; HttpError when the owner may not register the row */
   register(row: object, request: Registration): Promise<void>;
   /** Whether the table is older than STORE_MAX_AGE, so that no credential may be accepted. */
   isTooOld(): boolean;
@@ -106,11 +102,7 @@ export async function createCredentials(options: CredentialsOptions) {
      * old, returns undefined. A caller who was identified with another value must be identified again.
      */
     table: (): unknown => (shared?.isTooOld() ? undefined : (early.latestRevocation() ?? table.current())),
-    /**
-     * Creates a session token.
-     *
-     * @throws HttpError `SESSION_UNAVAILABLE` when there is no usable session key and none can be made
-     */
+    /** Creates a session token. @throws HttpError `SESSION_UNAVAILABLE` without a usable session key */
     issueSession(rowId: string): Session {
       try {
         return createSessionToken(keys.findOrMakeKey(), rowId, now());
@@ -118,13 +110,20 @@ export async function createCredentials(options: CredentialsOptions) {
         throw refusal('SESSION_UNAVAILABLE', undefined, { cause: error });
       }
     },
-    /** Returns live rows. Reads the file first, because another process may just have written one. */
+    /**
+     * Returns live rows, the oldest first. Reads the file first, because another process may just have written one. Its
+     * rows are sorted, because a store writes them in the order of a hash (store/row-texts.ts).
+     *
+     * @throws HttpError `STORE_AWAY` while the table is too old
+     */
     async findByOwner(owner: Owner): Promise<CredentialRow[]> {
       await refresh();
+      if (shared?.isTooOld()) throw refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
       return table
         .current()
         .rows.ownedBy(owner)
-        .filter((row) => whyNotLive(row, now()) === undefined);
+        .filter((row) => whyNotLive(row, now()) === undefined)
+        .sort((one, other) => one.createdAt - other.createdAt);
     },
     /**
      * Appends a row to the table, in the store or in the file. Resolves when the row is in memory.

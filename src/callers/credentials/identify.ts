@@ -42,14 +42,16 @@ export function identifyCaller(authorization: string, context: IdentifyContext):
   const key = literalKey(Buffer.from(authorization, 'latin1'));
   if (!context.table.literals.has(key)) return caller;
   const row = context.table.literals.get(key);
-  return row === undefined ? refused('its row is quarantined') : liveOrRefused(row, row.id, context.now);
+  return row === undefined ? refused('its row is quarantined') : liveOrRefused(row, context.now);
 }
 
 function identifyGatefoldToken(authorization: string, context: IdentifyContext): Identification {
   const token = authorization.replace(BEARER, '');
   if (token.startsWith('gfk_')) return identifyCredential(token, context);
   if (token.startsWith('gfs_')) return identifySession(token, context);
-  return looksDamaged(authorization) ? refused('it looks like a damaged token') : FOREIGN;
+  // `Basic gfk_…`, `"gfk_…"` or `GFK_…` must not become an anonymous call.
+  const looksDamaged = PREFIX_OF_WORD.test(authorization) || SHAPE_IN_WORD.test(authorization);
+  return looksDamaged ? refused('it looks like a damaged token') : FOREIGN;
 }
 
 function identifyCredential(text: string, { table, now }: IdentifyContext): Identification {
@@ -61,12 +63,12 @@ function identifyCredential(text: string, { table, now }: IdentifyContext): Iden
   const { timingSafeEqual } = crypto();
   const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
   if (row?.digest === undefined) return refusedAsMissing('no row has its id', id);
-  if (isCurrentSecret) return liveOrRefused(row, id, now);
+  if (isCurrentSecret) return liveOrRefused(row, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
   // The row may have got this secret by a rotation that this worker has not read yet.
   if (previous === undefined) return refusedAsMissing('its secret is not that of the row', id);
   if (previous.expiresAt <= now) return refused('its secret was rotated and the overlap is over', id);
-  return liveOrRefused(row, id, now, previous.expiresAt);
+  return liveOrRefused(row, now, previous.expiresAt);
 }
 
 function identifySession(token: string, { table, now, sessionKey }: IdentifyContext): Identification {
@@ -76,18 +78,13 @@ function identifySession(token: string, { table, now, sessionKey }: IdentifyCont
   if ('reason' in check) return refused(check.reason);
   const row = table.rows.get(check.rowId);
   if (row === undefined) return refusedAsMissing('its row is gone or quarantined', check.rowId);
-  return liveOrRefused(row, check.rowId, now, check.expiresAt);
+  return liveOrRefused(row, now, check.expiresAt);
 }
 
 /** @param tokenExpiresAt Unix milliseconds; the row may expire earlier */
-function liveOrRefused(
-  row: CredentialRow,
-  id: string,
-  now: number,
-  tokenExpiresAt = Number.POSITIVE_INFINITY,
-): Identification {
+function liveOrRefused(row: CredentialRow, now: number, tokenExpiresAt = Number.POSITIVE_INFINITY): Identification {
   const reason = whyNotLive(row, now);
-  if (reason !== undefined) return refused(reason, id);
+  if (reason !== undefined) return refused(reason, row.id);
   return { kind: 'row', row, expiresAt: Math.min(row.expiresAt, tokenExpiresAt) };
 }
 
@@ -113,8 +110,3 @@ const BEARER = /^bearer +/i;
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
 /** Matches inside a word. More than `gfk_` must match, because about one JWT in some thousands has `gfk_` by chance. */
 const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
-
-/** Finds `Basic gfk_…`, `"gfk_…"` or `GFK_…`, which must not become an anonymous call. */
-function looksDamaged(value: string): boolean {
-  return PREFIX_OF_WORD.test(value) || SHAPE_IN_WORD.test(value);
-}

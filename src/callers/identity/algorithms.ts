@@ -35,6 +35,8 @@ const ALGORITHM_ROWS: readonly Algorithm[] = [
   { name: 'ES256', kty: 'EC', crv: 'P-256', coordinateBytes: 32, hash: 'sha256', signatureBytes: 64, options: P1363 },
   { name: 'ES384', kty: 'EC', crv: 'P-384', coordinateBytes: 48, hash: 'sha384', signatureBytes: 96, options: P1363 },
   { name: 'ES512', kty: 'EC', crv: 'P-521', coordinateBytes: 66, hash: 'sha512', signatureBytes: 132, options: P1363 },
+  // One algorithm with two names. RFC 9864 replaces the older one, EdDSA.
+  { name: 'Ed25519', kty: 'OKP', crv: 'Ed25519', coordinateBytes: 32, hash: null, signatureBytes: 64, options: {} },
   { name: 'EdDSA', kty: 'OKP', crv: 'Ed25519', coordinateBytes: 32, hash: null, signatureBytes: 64, options: {} },
 ];
 

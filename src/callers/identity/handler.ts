@@ -5,7 +5,7 @@ import { refusal } from '../../base/errors.ts';
 import { idsOf, type Log } from '../../base/log.ts';
 import type { Fields } from '../../base/values.ts';
 import type { Credentials } from '../credentials/credentials.ts';
-import type { Owner } from '../credentials/table/row.ts';
+import type { CredentialRow, Owner } from '../credentials/table/row.ts';
 import type { VerifiedIdentity } from './claims.ts';
 import type { Fetch } from './fetch-json.ts';
 import { verifyIdToken } from './id-token.ts';
@@ -16,12 +16,8 @@ import { mayRegister } from './provider-rows.ts';
 import { createProviders } from './providers.ts';
 
 /** The part of a row of the credentials table that its owner may see. */
-export interface OwnedRow {
-  readonly id: string;
-  readonly application: { readonly id: string; readonly name: string };
-}
+export type OwnedRow = Pick<CredentialRow, 'id' | 'application'>;
 
-/** The functions of the credentials table (`Credentials`) that sign-in needs. */
 export interface Accounts extends Pick<Credentials, 'issueSession'> {
   /** Returns the owner's rows that are neither revoked nor expired, the oldest first. */
   findByOwner(owner: Owner): Promise<readonly OwnedRow[]>;
@@ -93,9 +89,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   }
 }
 
-/**
- * Converts an error to a refusal, which does not send the details to the client. request/ logs them, from the `cause`.
- */
+/** Converts an error to a refusal. The client gets no details, which request/ logs from the `cause`. */
 function toRefusal(cause: unknown): unknown {
   // RFC 6750 section 3.1 defines this header.
   const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };

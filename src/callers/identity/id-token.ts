@@ -19,11 +19,7 @@ export interface IdTokenExpectation {
 /** The accepted values of the claim `typ`, in which Keycloak writes the kind of a token: `ID`, `Bearer`, `Refresh`. */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
-/**
- * Applies the rules of OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725.
- *
- * @throws InvalidToken with the reason; @throws KeysUnavailable (jwks.ts) when the provider's keys are unavailable
- */
+/** Applies OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725. @throws InvalidToken, or KeysUnavailable (jwks.ts) */
 export async function verifyIdToken(token: unknown, expected: IdTokenExpectation) {
   const { findProvider, keys, nonce, now = Date.now } = expected;
   const jws = parseJws(token);

@@ -1,7 +1,6 @@
 // Keeps the key sets of providers in memory. A set is fetched when it is first needed, when its Cache-Control lifetime
 // is over (its keys are stale), and when a token names an unknown key id (`kid`). While a provider does not answer,
-// stale keys are used for a day. Anybody can send made-up kids, so unknown kids cause a fetch at most once in 30 s a
-// provider.
+// stale keys are used for a day. Anybody can make up kids, so they cause a fetch at most once in 30 s a provider.
 
 import { describeError, type Log } from '../../base/log.ts';
 import { isObject } from '../../base/values.ts';
@@ -71,7 +70,7 @@ export function createKeySets(options: KeySetsOptions) {
     // Either the provider has a new key, or the kid is made up. A new fetch shows which, but the set may just have been
     // fetched above. If a fetch is running for another request, `refresh` waits for that fetch.
     if (set.pendingFetch === undefined) {
-      const mayFetch = !isStale && now() >= set.nextKidFetch;
+      const mayFetch = !isStale && now() >= Math.max(set.nextKidFetch, set.nextAttempt);
       if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
       if (!mayFetch) return undefined;
     }

@@ -1,5 +1,4 @@
-// Parses data/identity-providers.json. A row with any mistake is refused as a whole, because half of a rule protects
-// nothing.
+// Parses data/identity-providers.json. A row with a mistake is refused as a whole: half of a rule protects nothing.
 
 import { repeatedKeys } from '../../base/json-keys.ts';
 import { isObject } from '../../base/values.ts';

@@ -13,8 +13,6 @@ export interface ProvidersOptions {
   readonly onChange?: (providers: readonly Provider[]) => void;
 }
 
-export type Providers = ReturnType<typeof createProviders>;
-
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** @throws Error of one line, when the file exists and is not a list of rows */

@@ -14,7 +14,7 @@ export interface Bucket {
 /** Maximum number of callers whose tokens a process keeps. A caller takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
 /** Maximum number of values of `by` whose tokens a process keeps, apart from callers, because clients choose values. */
-const MAX_VALUES = 10_000;
+export const MAX_VALUES = 10_000;
 /** Maximum characters of a caller's key. The end of a longer key is replaced by a digest of the complete key. */
 const MAX_KEY_LENGTH = 200;
 /** Matches NUL and half of a surrogate pair. PostgreSQL stores neither, so one such key would fail a whole report. */
@@ -31,11 +31,14 @@ export function callerKey(kind: string, name: string): string {
   return start + hash('sha256', key, 'base64url');
 }
 
+/** Whether a key has a value of `by`, which a client can choose. */
+export const isValue = (key: string): boolean => key.startsWith('by ');
+
 /** Returns a map by the keys of callers. A key of the kind `by` never drops the entry of another kind. */
 export function createCallerMap<V>(): BoundedMap<V> {
   const callers = createBoundedMap<V>(MAX_CALLERS);
   const values = createBoundedMap<V>(MAX_VALUES);
-  const mapOf = (key: string): BoundedMap<V> => (key.startsWith('by ') ? values : callers);
+  const mapOf = (key: string): BoundedMap<V> => (isValue(key) ? values : callers);
   return {
     get: (key) => mapOf(key).get(key),
     set: (key, value) => mapOf(key).set(key, value),

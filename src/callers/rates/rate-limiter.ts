@@ -31,13 +31,7 @@ export interface RateLimiterOptions {
 
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
-declare const TOKEN: unique symbol;
-/** A token that `check` has taken. */
-export interface Token {
-  readonly [TOKEN]?: never;
-}
-
-interface Account extends Bucket, Token {
+export interface Account extends Bucket {
   readonly callerKey: string;
   rate: Rate;
   /** Spent tokens that are in no report yet. */
@@ -69,10 +63,10 @@ export function createRateLimiter(options: RateLimiterOptions = {}) {
    *
    * @param name the name of the caller, unique among the callers of its kind
    * @param kind `by` for a value that the function `by` of an operation returns
-   * @returns the token, for `giveBack`
+   * @returns the account that has paid the token, for `giveBack`
    * @throws HttpError RATE_LIMITED, with the headers that say when to retry
    */
-  function check(kind: LimitKind | 'by', name: string, rate: Rate): Token {
+  function check(kind: LimitKind | 'by', name: string, rate: Rate): Account {
     const time = now();
     const account = accountOf(callerKey(kind, name), rate, time);
     account.rate = rate;
@@ -91,8 +85,7 @@ export function createRateLimiter(options: RateLimiterOptions = {}) {
     return account;
   }
 
-  function giveBack(token: Token): void {
-    const account = token as Account;
+  function giveBack(account: Account): void {
     // The next `refill` cuts the tokens to the burst.
     account.tokens++;
     if (report === undefined) return;

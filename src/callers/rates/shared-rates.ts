@@ -4,6 +4,7 @@
 // requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact over
 // about a second. While the store cannot be reached, each machine enforces an equal part of each rate.
 import type { Rate } from '../../base/rate.ts';
+import { isValue, MAX_CALLERS, MAX_VALUES } from './bucket.ts';
 import { callLater, type RateLimiterOptions, type Spending } from './rate-limiter.ts';
 import { createLedger, type Ledger } from './supervisor-rates.ts';
 
@@ -28,7 +29,7 @@ export function createSharedLedger(options: SharedRatesOptions): Pick<Ledger, 's
   let isStoreUnreachable = false;
   const ledger = createLedger({ now, machineCount: () => (isStoreUnreachable ? Math.max(1, machineCount()) : 1) });
   /** The tokens that each caller has spent since the last report, by the key of the caller. */
-  let unreported = new Map<string, { spent: number; rate: Rate }>();
+  const unreported = new Map<string, { spent: number; rate: Rate }>();
   let isReporting = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
   /** The time at which the next report is due; infinite when no report is scheduled. */
@@ -51,15 +52,16 @@ export function createSharedLedger(options: SharedRatesOptions): Pick<Ledger, 's
     if (isReporting || unreported.size === 0) return;
     isReporting = true;
     reportedAt = now();
-    const entries = [...unreported];
-    const reported = entries.slice(0, CALLERS_PER_REPORT);
-    unreported = new Map(entries.slice(CALLERS_PER_REPORT));
+    const reported: [string, { spent: number; rate: Rate }][] = [];
+    for (const entry of unreported) {
+      if (reported.push(entry) === CALLERS_PER_REPORT) break;
+    }
+    for (const [callerKey] of reported) unreported.delete(callerKey);
     const tokens = await spendAtStore(
       reported.map(([callerKey, { spent, rate }]) => [callerKey, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
-    // The tokens of a failed report are not sent again: until a report succeeds, this machine enforces its own part of
-    // each rate.
+    // Tokens of a failed report are not sent again. Until one succeeds, this machine enforces its part of each rate.
     isStoreUnreachable = tokens === undefined;
     for (const [index, [callerKey]] of reported.entries()) {
       const tokensLeft = tokens?.[index];
@@ -72,6 +74,9 @@ export function createSharedLedger(options: SharedRatesOptions): Pick<Ledger, 's
     spend(spendings) {
       let isUrgent = false;
       for (const [callerKey, spent, count, seconds, burst] of spendings) {
+        // Clients can make up callers without end. While the store is slow, only this machine counts the further ones.
+        const limit = isValue(callerKey) ? MAX_VALUES : MAX_CALLERS;
+        if (unreported.size >= limit && !unreported.has(callerKey)) continue;
         const sum = (unreported.get(callerKey)?.spent ?? 0) + spent;
         unreported.set(callerKey, { spent: sum, rate: { count, seconds, burst } });
         isUrgent ||= sum >= URGENT_PART * burst;

@@ -28,10 +28,7 @@ export interface LedgerOptions {
  * too high. A true count stays above the limit: a caller who reaches all workers at once spends a burst in each.
  */
 const MAX_DEBT = 100;
-/**
- * Maximum balances in the reply to a new worker. The worker gets the balance of any further caller when it reports a
- * request of that caller.
- */
+/** Maximum balances in the reply to a new worker. It gets any other one when it reports a request of that caller. */
 const MAX_INITIAL_BALANCES = 1000;
 
 export function createLedger({ now = () => performance.now(), machineCount = () => 1 }: LedgerOptions = {}) {
@@ -67,20 +64,14 @@ export function createLedger({ now = () => performance.now(), machineCount = () 
 
   return {
     /**
-     * Subtracts the tokens that a worker reports as spent.
-     *
-     * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the tokens
-     *   of the callers that have less than half of their burst
+     * Subtracts reported tokens, and returns those that these callers have left. A new worker sends an empty report,
+     * and gets the tokens of the callers that have less than half of their burst.
      */
     spend(spendings: readonly Spending[]): Balance[] {
       const time = now();
       return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => subtract(spending, time));
     },
-    /**
-     * Replaces the tokens of a caller with the number that the store returned for all machines.
-     *
-     * @param spent the tokens that this machine has spent and the store has not counted yet, which are subtracted
-     */
+    /** Replaces the tokens of a caller with those of all machines. @param spent those that the store has not counted */
     replaceTokens(callerKey: string, tokens: number, spent: number): void {
       const account = accounts.get(callerKey);
       if (account === undefined) return;

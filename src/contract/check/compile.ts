@@ -2,7 +2,7 @@
 // and returns the value as its type says: `"7"` from a query becomes 7, and an object loses its undeclared fields.
 // A check never changes the value itself, because the check of a union gives one value to the checks of several parts.
 
-import type { Schema } from '../contract.ts';
+import type { Definitions, Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
@@ -26,11 +26,7 @@ const CHECKED_KEYWORDS = new Set(
  * @param parsesText see `Compiler`
  * @param defaults the compiler for the defaults of fields; `true` for this one. Without it, no default is filled in
  */
-export function createCompiler(
-  defs: Readonly<Record<string, Schema>>,
-  parsesText: boolean,
-  defaults?: Compiler | true,
-): Compiler {
+export function createCompiler(defs: Definitions, parsesText: boolean, defaults?: Compiler | true): Compiler {
   const compiled = new Map<unknown, Check>();
 
   /**
@@ -71,10 +67,6 @@ export function createCompiler(
       return compileUnion(parts, compiler);
     }
     if (Object.hasOwn(schema, IS_FILE)) return checkFile;
-    return compileType(schema);
-  }
-
-  function compileType(schema: Schema): Check {
     switch (schema.type) {
       case undefined:
         return (value) => value;

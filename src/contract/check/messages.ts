@@ -1,16 +1,10 @@
 // Every text that a check sends to a client, such as `must be a number`, with its code and params. The text comes after
 // the name of a field, or of a part of the request such as `query`. No text contains a value that the client sent.
-
+import type { Problem } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 
 /** A mistake of a value. docs/ERRORS.md has a table of the codes, and a test compares both. */
-export interface Fault {
-  /** The keyword of JSON Schema that the value breaks; `depth`, `steps` or `library` for what has no keyword. */
-  readonly code: string;
-  readonly message: string;
-  /** The values in the message, for a translation. No value is one that the client sent. */
-  readonly params: Readonly<Record<string, unknown>>;
-}
+export type Fault = Pick<Problem, 'code' | 'message' | 'params'>;
 
 function fault(code: string, message: string, params: Fault['params'] = {}): Fault {
   return Object.freeze({ code, message, params: Object.freeze(params) });

@@ -1,12 +1,12 @@
 // Creates the check of an operation's requests. The check reports the mistakes of path, query and body together.
 import type { OperationSettings } from '../../api/controller/operations.ts';
 import { verbOf } from '../../base/route-name.ts';
-import type { OperationContract, Problem, Schema } from '../contract.ts';
+import type { Definitions, OperationContract, Problem, Schema } from '../contract.ts';
 import type { PartSchema, PartSchemas } from '../part-schemas.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { createCompiler } from './compile.ts';
 import { METHODS_WITHOUT_BODY, needsNoDataType, type Validated, validate } from './library.ts';
-import { type Check, CheckRun, cutPointer } from './run.ts';
+import { CheckRun } from './run.ts';
 import { flattenParts } from './unions.ts';
 
 /** The check replaces each part by its converted value. */
@@ -25,15 +25,16 @@ function validateTexts(schema: Schema, { texts }: Compilers, isClosed: boolean):
   return (value, part) => {
     const run = new CheckRun();
     run.alsoDeclared = isClosed ? NOTHING : undefined;
-    const converted = run.check(check, value);
-    return run.mistakes.length === 0 ? { value: converted } : { problems: problemsOf(run, part) };
+    const parts: RequestParts = { data: undefined, query: value, path: undefined, headers: undefined };
+    run.checkPart(check, parts, 'query', part);
+    return run.problems.length === 0 ? { value: parts.query } : { problems: run.problems };
   };
 }
 
 export type Compilers = Readonly<ReturnType<typeof createCompilers>>;
 
 /** Creates the compilers of a controller: `values` for JSON, `texts` for the strings of a query, a path or a form. */
-export function createCompilers(defs: Readonly<Record<string, Schema>>) {
+export function createCompilers(defs: Definitions) {
   const values = createCompiler(defs, false, true);
   return { values, texts: createCompiler(defs, true, values) };
 }
@@ -54,8 +55,7 @@ const NO_FIELDS: Schema = { type: 'object', properties: {} };
 
 /**
  * A Standard Schema replaces the type in the source, and its library does the check. The JSON Schema in the contract is
- * then only for the document. A JSON Schema of the author is checked like a type, except for a query that is also the
- * data.
+ * then only for the document. A JSON Schema of the author is checked like a type, unless it is of a query as data.
  */
 export function createRequestCheck(
   contract: OperationContract,
@@ -106,11 +106,8 @@ export function createRequestCheck(
 /** Checks the parts that have types in the source. @param dataSource undefined when `data` is not checked */
 type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined, verb: string) => Problems;
 
-function createTypeCheck(
-  { name, data, dataIsOptional, query, path, headers }: OperationContract,
-  isClosed: boolean,
-  compilers: Compilers,
-): TypeCheck | undefined {
+function createTypeCheck(contract: OperationContract, isClosed: boolean, compilers: Compilers): TypeCheck | undefined {
+  const { name, data, dataIsOptional, query, path, headers } = contract;
   if ([data, query, path, headers].every((schema) => schema === undefined)) return undefined;
   const checkDataAsValues = data && compilers.values.compile(data);
   const checkDataAsTexts = data && compilers.texts.compile(data);
@@ -124,28 +121,27 @@ function createTypeCheck(
 
   return (parts, dataSource, verb) => {
     const run = new CheckRun();
-    let problems: Problem[] | undefined;
-    if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, run, problems);
-    if (checkHeaders !== undefined) problems = checkPart(parts, 'headers', 'header', checkHeaders, run, problems);
+    const { problems } = run;
+    run.checkPart(checkPath, parts, 'path', 'path');
+    run.checkPart(checkHeaders, parts, 'headers', 'header');
     const alsoDeclared = dataSource === 'query' ? queryNames : NOTHING;
     run.alsoDeclared = isClosed ? alsoDeclared : undefined;
-    if (checkQuery !== undefined) {
-      problems = checkPart(parts, 'query', 'query', checkQuery, run, problems);
-      if (dataSource === 'query') run.alsoDeclared = undefined;
-    }
+    run.checkPart(checkQuery, parts, 'query', 'query');
+    if (checkQuery !== undefined && dataSource === 'query') run.alsoDeclared = undefined;
     run.fillsDefaults = !isPatch && verb !== 'PATCH';
     if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
-    else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
-      problems = checkPart(parts, 'data', 'body', checkDataAsValues, run, problems);
-    else if (checkDataAsTexts !== undefined && dataSource !== undefined) {
-      const problemsBefore = problems;
-      problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, run, problems);
+    else if (dataSource === 'body' || dataSource === 'nothing') run.checkPart(checkDataAsValues, parts, 'data', 'body');
+    else if (dataSource !== undefined) {
+      const problemsBefore = problems.length;
+      run.checkPart(checkDataAsTexts, parts, 'data', dataSource === 'query' ? 'query' : 'body');
       // For `data?: { a: number }`, a request without a query is valid, and its data is undefined. The mistake that `a`
       // is missing is dropped.
-      if (dataIsOptional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
-        [parts.data, problems] = [undefined, problemsBefore];
+      if (dataIsOptional && problems.length > problemsBefore && dataSource === 'query' && isEmpty(parts.data)) {
+        parts.data = undefined;
+        problems.length = problemsBefore;
+      }
     }
-    return problems?.slice(0, LIMITS.mistakes);
+    return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
 
@@ -164,26 +160,3 @@ const NOTHING: ReadonlySet<string> = new Set();
 const isLeftOut = (dataSource: DataSource, data: unknown): boolean =>
   dataSource === 'nothing' || (dataSource === 'query' && isEmpty(data));
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
-
-/** Checks one part. @returns `problems`, the same list, when the part has no mistakes; otherwise a new, longer list */
-function checkPart(
-  parts: RequestParts,
-  part: keyof RequestParts,
-  nameInError: Problem['in'],
-  check: Check,
-  run: CheckRun,
-  problems: Problem[] | undefined,
-): Problem[] | undefined {
-  const converted = run.check(check, parts[part]);
-  const { mistakes } = run;
-  if (mistakes.length === 0) {
-    parts[part] = converted;
-    return problems;
-  }
-  const found = problemsOf(run, nameInError);
-  run.mistakes = [];
-  return [...(problems ?? []), ...found];
-}
-
-const problemsOf = ({ mistakes }: CheckRun, part: Problem['in']): Problem[] =>
-  mistakes.map((mistake) => ({ in: part, ...mistake, pointer: cutPointer(mistake.pointer) }));

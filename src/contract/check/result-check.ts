@@ -1,7 +1,7 @@
 // Compares the result of an operation with its result type, in development only. The caller logs the difference, and
 // sends the result unchanged.
 import { isReply } from '../../api/controller/reply.ts';
-import type { OperationContract, Schema } from '../contract.ts';
+import type { Definitions, OperationContract } from '../contract.ts';
 import { createCompiler } from './compile.ts';
 import { FAULTS } from './messages.ts';
 import { type Check, CheckRun, type Mistake } from './run.ts';
@@ -12,7 +12,7 @@ export type ResultCheck = (result: unknown) => Pick<Mistake, 'pointer' | 'messag
 /** @param isLimited whether undeclared fields are not sent; the others are reported, until the list stays the same */
 export function createResultCheck(
   { results }: OperationContract,
-  defs: Readonly<Record<string, Schema>>,
+  defs: Definitions,
   isLimited: boolean,
 ): ResultCheck | undefined {
   if (results.every(({ schema }) => schema === undefined)) return undefined;

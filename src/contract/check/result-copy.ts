@@ -3,7 +3,7 @@
 // contain no value of a request, only names and types that the controller declares. Each object is copied, because a
 // look for undeclared fields costs more. A copy is no check: a value of another type than declared is copied, too, but
 // an object where the type declares none loses all its fields.
-import type { Schema } from '../contract.ts';
+import type { Definitions, Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { resolveReference } from './run.ts';
 import { setField } from './structures.ts';
@@ -28,7 +28,7 @@ type Constants = Record<string, unknown>;
 /** Compiles the union of schemas. Returns undefined when every value is declared whole, as by `unknown`. */
 export type CompileCopy = (schemas: readonly Schema[]) => Copy | undefined;
 
-export function createCopyCompiler(defs: Readonly<Record<string, Schema>>): CompileCopy {
+export function createCopyCompiler(defs: Definitions): CompileCopy {
   const resolver = { resolve: (schema: Schema): Schema => resolveReference(schema, defs) };
   const ids = new Map<Schema, number>();
   /** Key: the ids of the parts of a union. */

@@ -1,8 +1,9 @@
 // A check is a function that compile.ts makes from a schema. This file declares the type of a check, the interface of
 // the compiler, and the run of a check: the mistakes that it finds, and the steps that it counts.
-import type { Schema } from '../contract.ts';
+import type { Definitions, Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS, type Fault } from './messages.ts';
+import type { RequestParts } from './request-check.ts';
 
 /** Converts a value to its declared type. The result is meaningless when the check has reported a mistake to `run`. */
 export type Check = (value: unknown, run: CheckRun) => unknown;
@@ -13,10 +14,6 @@ export interface Mistake extends Fault {
    * check then puts its key in front. So the check of a value without mistakes builds no paths.
    */
   pointer: string;
-}
-
-function mistakeOf(pointer: string, { code, message, params }: Fault): Mistake {
-  return { pointer, code, message, params };
 }
 
 /** Maximum characters of one key that a pointer shows. */
@@ -45,6 +42,8 @@ export class CheckRun {
   /** When set, an undeclared field is a mistake, except for fields with these names. */
   alsoDeclared: ReadonlySet<string> | undefined;
   fillsDefaults = true;
+  /** The mistakes of the parts that have been checked. */
+  readonly problems: Problem[] = [];
   #steps = 0;
 
   /** Runs a check. A check that needs too many steps ends, and has this one mistake. */
@@ -53,9 +52,22 @@ export class CheckRun {
       return check(value, this);
     } catch (error) {
       if (!(error instanceof TooManySteps)) throw error;
-      this.mistakes = [mistakeOf('', FAULTS.tooManySteps)];
+      this.mistakes = [{ pointer: '', ...FAULTS.tooManySteps }];
       return undefined;
     }
+  }
+
+  /** Replaces a part of a request by its converted value, or adds its mistakes to the problems. */
+  checkPart(check: Check | undefined, parts: RequestParts, part: keyof RequestParts, place: Problem['in']): void {
+    if (check === undefined) return;
+    const converted = this.check(check, parts[part]);
+    if (this.mistakes.length === 0) {
+      parts[part] = converted;
+      return;
+    }
+    for (const mistake of this.mistakes)
+      this.problems.push({ in: place, ...mistake, pointer: cutPointer(mistake.pointer) });
+    this.mistakes = [];
   }
 
   /**
@@ -68,10 +80,14 @@ export class CheckRun {
   }
 
   /** Reports a mistake of the checked value. Returns undefined, which the check returns as its meaningless result. */
-  report(fault: Fault): undefined {
+  report(fault: Fault, pointer = ''): undefined {
     this.spend(1);
-    this.mistakes.push(mistakeOf('', fault));
+    this.mistakes.push({ pointer, ...fault });
     return undefined;
+  }
+
+  reportField(name: string, fault: Fault): undefined {
+    return this.report(fault, escapeStep(name));
   }
 
   /** Puts a key in front of the pointers of the mistakes from index `from` on. */
@@ -79,12 +95,6 @@ export class CheckRun {
     this.spend(this.mistakes.length - from);
     const prefix = typeof key === 'number' ? `/${key}` : escapeStep(key);
     for (const mistake of this.mistakes.slice(from)) mistake.pointer = prefix + mistake.pointer;
-  }
-
-  reportField(name: string, fault: Fault): undefined {
-    this.spend(1);
-    this.mistakes.push(mistakeOf(escapeStep(name), fault));
-    return undefined;
   }
 
   get hasMaxMistakes(): boolean {
@@ -118,9 +128,15 @@ export interface Compiler {
 const MAX_REFERENCES = 100;
 
 /** Follows a reference, and references to references. Returns any other schema unchanged, and `{}` for undefined. */
-export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
+export function resolveReference(schema: Schema | undefined, defs: Definitions): Schema {
   let target = schema ?? {};
   for (let i = 0; typeof target.$ref === 'string' && i < MAX_REFERENCES; i++)
     target = defs[target.$ref.slice('#/$defs/'.length)] as Schema;
   return target;
+}
+
+/** Says whether a schema requires a field. A union does so if each of its parts does. */
+export function hasRequiredField(schema: Schema | undefined, defs: Definitions): boolean {
+  const { required = [], anyOf } = resolveReference(schema, defs);
+  return required.length > 0 || anyOf?.every((part) => hasRequiredField(part, defs)) === true;
 }

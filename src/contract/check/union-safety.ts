@@ -2,12 +2,12 @@
 // `type Tree = { left: Tree } | { right: Tree }`. All parts would be tried again at each depth of a value, so the time
 // would grow exponentially with the depth. A controller with such a union is refused.
 
-import type { Schema } from '../contract.ts';
+import type { Definitions, Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
 import { findTag, flattenParts, kindsOf } from './unions.ts';
 
 /** Returns a line that describes the first such union, and says what to write instead. */
-export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
+export function findAmbiguity(schemas: readonly Schema[], defs: Definitions): string | undefined {
   const resolver = { resolve: (schema: Schema): Schema => resolveReference(schema, defs) };
   for (const schema of reachableFrom(schemas)) {
     const cure = schema.anyOf === undefined ? undefined : cureOf(schema);

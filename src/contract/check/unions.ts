@@ -208,11 +208,6 @@ function isStructure(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !(value instanceof Date) && !(value instanceof Blob);
 }
 
-function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema): string {
-  if (kind === 'string' && isDate) return FORMAT_DESCRIPTIONS['date-time'] as string;
-  return KIND_DESCRIPTIONS[kind === 'number' && type === 'integer' ? 'integer' : kind];
-}
-
 function describeFault(schemas: readonly Schema[], compiler: Compiler): Fault {
   const descriptions = new Set<string>();
   const types = new Set<string>();
@@ -225,8 +220,10 @@ function describeFault(schemas: readonly Schema[], compiler: Compiler): Fault {
       literals.push(...ownLiterals);
     } else
       for (const kind of kindsOf(target, compiler)) {
-        descriptions.add(describeKind(kind, target));
-        types.add(kind === 'number' && target.type === 'integer' ? 'integer' : kind);
+        const type = kind === 'number' && target.type === 'integer' ? 'integer' : kind;
+        const isDate = type === 'string' && target[IS_DATE] === true;
+        descriptions.add(isDate ? (FORMAT_DESCRIPTIONS['date-time'] as string) : KIND_DESCRIPTIONS[type]);
+        types.add(type);
       }
   }
   return FAULTS.notInUnion(joinAlternatives([...descriptions]), [...types], literals);

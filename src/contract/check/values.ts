@@ -27,8 +27,6 @@ export function compileLiterals(literals: readonly unknown[], parsesText: boolea
 
 const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(FAULTS.notString));
 
-const trimString: Check = (value, run) => (typeof value === 'string' ? value.trim() : run.report(FAULTS.notString));
-
 export function compileString(schema: Schema): Check {
   const { minLength, maxLength } = schema;
   const format = NOTE_FORMATS.has(schema.format as string) ? undefined : schema.format;
@@ -37,8 +35,8 @@ export function compileString(schema: Schema): Check {
   const matchesFormat = format === undefined ? undefined : FORMATS[format];
   if (format !== undefined && matchesFormat === undefined) throw new Error(`No check implements the format ${format}`);
   const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern);
-  if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
-    return isTrimmed ? trimString : checkString;
+  if ([minLength, maxLength, matchPattern, matchesFormat].every((rule) => rule === undefined) && !isTrimmed)
+    return checkString;
   const cost = matchPattern === undefined && matchesFormat === undefined ? 1 / PER_STEP.entries : 1;
   const notString = becomesDate ? FAULTS.notFormat('date-time') : FAULTS.notString;
   return (sent, run) => {
@@ -98,8 +96,7 @@ export function compileNumber(schema: Schema, parsesText: boolean): Check {
       return run.report(FAULTS.notLessThan(exclusiveMaximum));
     if (multipleOf === undefined) return value;
     run.spend(2);
-    if (!isMultiple(value, multipleOf)) return run.report(FAULTS.notMultiple(multipleOf));
-    return value;
+    return isMultiple(value, multipleOf) ? value : run.report(FAULTS.notMultiple(multipleOf));
   };
 }
 

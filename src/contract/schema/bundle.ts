@@ -24,7 +24,7 @@ const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynami
 /** Finds the pointers of all `$ref` in a text of JSON. */
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
-export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'reserve' | 'define'>): MoveDefinitions {
+export function createDefinitionMover({ reserve, defs }: Pick<SchemaWriter, 'reserve' | 'defs'>): MoveDefinitions {
   const namesByFullText = new Map<string, string>();
 
   return (root, label) => {
@@ -58,7 +58,7 @@ export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'r
       namesByPointer.set(pointer, name);
       if (namesByFullText.has(fullText)) return name;
       namesByFullText.set(fullText, name);
-      define(name, rewrite(target) as Schema);
+      defs[name] = rewrite(target) as Schema;
       return name;
     }
 

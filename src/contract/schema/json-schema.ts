@@ -42,7 +42,13 @@ export function readJsonSchema(root: unknown): Schema {
   const schema = read(root, '#', 0);
   if (Object.keys(schema).every((keyword) => NOTES.test(keyword)))
     throw new Error('# says nothing about a value: write unchecked: true');
-  resolveIds();
+  // References by `$id` are replaced, and one that leads to no schema that was read is refused.
+  for (const [pointer, reference] of references) {
+    const target = reference.$ref;
+    reference.$ref = places.get(target) ?? target;
+    if (follow(schema, reference.$ref) === undefined)
+      throw new Error(`${pointer} refers to ${target}, which is not found`);
+  }
   return schema;
 
   function read(raw: unknown, pointer: string, depth: number, place = pointer): Schema {
@@ -61,7 +67,7 @@ export function readJsonSchema(root: unknown): Schema {
     if (typeof raw.$id === 'string') places.set(raw.$id, place);
     const below: Read = (value, steps, placeSteps = steps) =>
       read(value, pointerBelow(pointer, steps), depth + 1, pointerBelow(place, placeSteps));
-    const schemaMap = (value: unknown, keyword: string): Record<string, Schema> => {
+    const schemaMap: ReadMap = (value, keyword) => {
       if (!isObject(value)) return fail(`has a wrong ${keyword}`);
       if (Object.hasOwn(value, '__proto__')) fail('has a field named __proto__: give it another name');
       return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, below(inner, [keyword, name])]));
@@ -126,21 +132,12 @@ export function readJsonSchema(root: unknown): Schema {
       ...fields(raw, below, schemaMap, fail),
     };
   }
-
-  /** Replaces references by `$id`, and refuses a reference that leads to no schema that was read. */
-  function resolveIds(): void {
-    for (const [pointer, reference] of references) {
-      const target = reference.$ref;
-      reference.$ref = places.get(target) ?? target;
-      if (follow(schema, reference.$ref) === undefined)
-        throw new Error(`${pointer} refers to ${target}, which is not found`);
-    }
-  }
 }
 
 type Steps = readonly (string | number)[];
 /** @param placeSteps the steps in the schema that is read, where they differ */
 type Read = (value: unknown, steps: Steps, placeSteps?: Steps) => Schema;
+type ReadMap = (value: unknown, keyword: string) => Record<string, Schema>;
 type Failing = (message: string) => never;
 
 const pointerBelow = (pointer: string, steps: Steps): string =>
@@ -198,12 +195,7 @@ function list(raw: Raw, below: Read, fail: Failing): Record<string, unknown> {
   return result;
 }
 
-function fields(
-  raw: Raw,
-  below: Read,
-  schemaMap: (value: unknown, keyword: string) => Record<string, Schema>,
-  fail: Failing,
-): Record<string, unknown> {
+function fields(raw: Raw, below: Read, schemaMap: ReadMap, fail: Failing): Record<string, unknown> {
   const { properties, required, additionalProperties, patternProperties } = raw;
   const result: Record<string, unknown> = {};
   if (properties !== undefined) result.properties = schemaMap(properties, 'properties');

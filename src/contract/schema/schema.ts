@@ -1,5 +1,4 @@
-// Writes a shape as JSON Schema 2020-12. A named type becomes an entry of `$defs`, so a recursive type has a finite
-// schema.
+// Writes a shape as JSON Schema 2020-12. A named type is an entry of `$defs`, so a recursive type has a finite schema.
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
@@ -163,11 +162,7 @@ export function createSchemaWriter() {
     return name;
   }
 
-  function define(name: string, schema: Schema): void {
-    defs[name] = schema;
-  }
-
-  return { write, defs, reserve, define };
+  return { write, defs, reserve };
 }
 
 function fail(message: string): never {

@@ -141,8 +141,7 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (TEXT_AFTER_DOLLAR.test(text))
     fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
-  // The text of a tag ends before ` @`, where the next tag begins. So `@pattern ^\S+ @\S+$` is read as the pattern
-  // `^\S+`.
+  // The text of a tag ends before ` @`, where the next tag begins. So `@pattern ^\S+ @\S+$` is the pattern `^\S+`.
   const isCutByTag = next?.isFirstOnLine === false;
   if (isCutByTag && !ENDS_WITH_DOLLAR.test(text))
     fail(`@${next.name} ends it; write \\x40 for an at sign, or the next tag on its own line`);

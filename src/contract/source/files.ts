@@ -27,18 +27,6 @@ export interface ImportedFiles {
 
 export type SourceFiles = ReturnType<typeof createSourceFiles>;
 
-export class UnparsableFile extends Error {
-  readonly path: string;
-  readonly source: string;
-  readonly offset: number;
-  constructor(path: string, source: string, { message, at }: SourceError) {
-    super(message);
-    this.path = path;
-    this.source = source;
-    this.offset = at;
-  }
-}
-
 /** Maximum characters of the sources in the cache, because parsed files need much memory. The newest file is kept. */
 const MAX_CACHED_CHARACTERS = 1_000_000;
 export const SOURCE_FILE = /\.[mc]?[tj]s$/;
@@ -58,7 +46,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     return files.textOf(path);
   }
 
-  /** Parses a file. @throws UnparsableFile, or the error of the read */
+  /** Parses a file. @throws SourceError, or the error of the read */
   function read(path: string): Module {
     const source = textOf(path);
     const cached = cache.get(path);
@@ -79,10 +67,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported' | 'expor
     cache.delete(path);
   }
 
-  /**
-   * @returns `package` also for a module of Node or Gatefold; undefined when no source file is found, also for
-   *   `./data.json`
-   */
+  /** @returns `package` also for a module of Node or Gatefold; undefined without a source file, as for `./data.json` */
   function locate(importer: string, specifier: string, use: ImportUse): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
@@ -166,6 +151,6 @@ function parseFile(path: string, source: string): Module {
   try {
     return parseModule(source);
   } catch (error) {
-    throw error instanceof SourceError ? new UnparsableFile(path, source, error) : error;
+    throw error instanceof SourceError ? Object.assign(error, { path, source }) : error;
   }
 }

@@ -11,16 +11,7 @@ export function createDeclaration(kind: Declaration['kind'], name: string, field
   return { ...empty, kind, name, type: undefined, literalRange: undefined, value: undefined, ...fields };
 }
 
-export function parseClassName(c: Cursor): string | undefined {
-  return c.isName() && !c.is('extends') && !c.is('implements') ? c.expectName() : undefined;
-}
-
-export function parseParentsAndMembers(
-  c: Cursor,
-  kind: 'interface' | 'class',
-  name: string,
-  docAndPlace: DocAndPlace,
-): Declaration {
+export function parseParentsAndMembers(c: Cursor, kind: 'interface' | 'class', name: string, docAndPlace: DocAndPlace) {
   const from = c.index;
   const typeParams = parseTypeParams(c);
   const isDerived = c.is('extends') || c.is('implements');

@@ -75,9 +75,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   return { ...nameAndShared, kind: 'property', isOptional, ...typed, ...decorated };
 }
 
-type SharedFields = Omit<Member, 'kind' | 'name'>;
-
-function parseIndexSignature(c: Cursor, shared: SharedFields, from: number, docIndex: number): Member {
+function parseIndexSignature(c: Cursor, shared: Omit<Member, 'kind' | 'name'>, from: number, docIndex: number): Member {
   c.index += 3;
   const key = c.parseType();
   c.expect(']');
@@ -149,7 +147,7 @@ function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed' | 'isNumbe
 }
 
 /** Returns the name of a field as JavaScript has it: `0x10` is the name `16`. */
-export const readKey = ({ kind, text, value }: Token): string =>
+const readKey = ({ kind, text, value }: Token): string =>
   kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value;
 
 function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {

@@ -1,13 +1,7 @@
 // Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. Each
 // of these begins with a word such as `import`. The parser steps over all other statements.
 import { Cursor } from './cursor.ts';
-import {
-  createDeclaration,
-  type DocAndPlace,
-  type Fields,
-  parseClassName,
-  parseParentsAndMembers,
-} from './parse-declaration.ts';
+import { createDeclaration, type DocAndPlace, type Fields, parseParentsAndMembers } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
 import { parseValue } from './parse-values.ts';
@@ -16,12 +10,13 @@ import type { Declaration, Import, Module } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
 export function parseModule(source: string): Module {
-  const tokens = tokenize(source);
-  const c = new Cursor(tokens, { parseType, parseValue });
+  const c = createCursor(source);
   const content: ModuleContent = { declarations: new Map(), imports: new Map(), exports: new Map(), starExports: [] };
-  parseStatements(c, content, tokens.tokens.length - 1);
+  parseStatements(c, content, c.tokens.length - 1);
   return { source, ...content };
 }
+
+export const createCursor = (source: string): Cursor => new Cursor(tokenize(source), { parseType, parseValue });
 
 interface ModuleContent {
   readonly declarations: Map<string, Declaration[]>;
@@ -178,7 +173,11 @@ const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Obje
   class: (c, content, docAndPlace) => {
     if (!c.isName(1) && !c.is('{', 1)) return undefined;
     c.index++;
-    return addDeclaration(content, parseParentsAndMembers(c, 'class', parseClassName(c) ?? 'default', docAndPlace));
+    const hasName = c.isName() && !c.is('extends') && !c.is('implements');
+    return addDeclaration(
+      content,
+      parseParentsAndMembers(c, 'class', hasName ? c.expectName() : 'default', docAndPlace),
+    );
   },
   module: refuseAugmentation,
   enum: (c, content, docAndPlace) => parseEnum(c, content, docAndPlace, 1),
@@ -251,8 +250,7 @@ function findLiteralRange(c: Cursor): [number, number] {
   const lastIndex = partner >= 0 ? partner : c.is('-') ? c.index + 1 : c.index;
   const isAsConst = c.tokens[lastIndex + 1]?.text === 'as' && c.tokens[lastIndex + 2]?.text === 'const';
   const next = c.tokens[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
-  // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` can narrow the types
-  // of its elements.
+  // Before `satisfies`, which can narrow the types of elements, an object or a list is accepted only with `as const`.
   const endsHere =
     next.text === 'satisfies' ? isAsConst || partner < 0 : /^[;,)}]$/.test(next.text) || next.kind === Kind.end;
   const endsWithLine =

@@ -47,7 +47,7 @@ function parseFunctionType(c: Cursor, at: number): TypeNode {
   c.index = c.closingIndex('(') + 1;
   c.expect('=>');
   parseType(c);
-  return { kind: 'unsupported', form: 'a function', at };
+  return { kind: 'unsupported', form: 'a function', cure: "leave it out, as by Omit<Options, 'onSave'>", at };
 }
 
 /** Parses a union of intersections, because `&` binds more tightly than `|`. */

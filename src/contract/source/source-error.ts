@@ -1,9 +1,12 @@
 // The errors of reading a source. `at` is the offset of the mistake in the source. The code that catches the error
 // turns the offset into `file:line`.
 
-/** Thrown when the syntax of a source cannot be parsed. */
+/** Thrown for a source that cannot be parsed. */
 export class SourceError extends Error {
   readonly at: number;
+  /** The file, which its reader adds. */
+  readonly path: string = '';
+  readonly source: string = '';
   constructor(message: string, at: number) {
     super(message);
     this.at = at;
@@ -47,6 +50,16 @@ export interface WantedType {
 
 /** Thrown when a type is needed to evaluate itself, as in `type A = keyof A`. */
 export class CircularType extends Unsupported {}
+
+/** Returns what `read` returns, or what `recover` makes of its error Unsupported. */
+export function readOr<T>(read: () => T, recover: (error: Unsupported) => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Unsupported) return recover(error);
+    throw error;
+  }
+}
 
 /** Returns a line number, counted from 1. */
 export function lineOf(source: string, at: number): number {

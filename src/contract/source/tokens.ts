@@ -54,7 +54,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 export function tokenize(source: string) {
   const tokens: Token[] = [];
-  /** Indexes of the opening brackets that are not closed yet. */
   const openBrackets: number[] = [];
   /** Indexes of an opening bracket and its closing bracket, in turn. */
   const pairs: number[] = [];

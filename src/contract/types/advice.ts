@@ -1,10 +1,8 @@
 // The errors of names whose types are not read. Each one says what to write instead, by the cause.
 import { isTsconfigPath } from '../source/declaration-file.ts';
 import { ASK, WRITE_OUT } from '../source/source-error.ts';
-import type { FoundType, Scope } from './look-up.ts';
+import type { PackageType, Scope } from './look-up.ts';
 import type { Fail } from './shape.ts';
-
-type PackageType = Extract<FoundType, { readonly packageName: string }>;
 
 /** Packages whose types come from values for which another package makes schemas. */
 const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
@@ -19,12 +17,8 @@ const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
   [/^(?:express|fastify|koa|hono)(?:\/|$)/, 'write data: T, params: ControllerParams'],
 ];
 
-export function failForPackage(
-  name: string,
-  { packageName, isInstalled }: PackageType,
-  scope: Scope,
-  fail: Fail,
-): never {
+export function failForPackage(name: string, type: PackageType, scope: Scope, fail: Fail): never {
+  const { packageName, isInstalled } = type;
   if (!isInstalled && packageName.startsWith('#'))
     fail(`${name} comes from ${packageName}, which the imports of package.json do not have`, 'write it there');
   if (!isInstalled && isTsconfigPath(scope.path, packageName))

@@ -1,7 +1,7 @@
 // Finds the class or object that a controller file exports, and the ancestors of the class. Each of them is a level:
 // level 0 is the exported one, and level 1 is its parent.
 import { isJavaScript } from '../source/files.ts';
-import { Unsupported } from '../source/source-error.ts';
+import { readOr } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
 import { type Followed, followName } from './follow.ts';
@@ -43,24 +43,14 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
     levels.push({ className, members, scope: levelScope, doc, hasOuterType });
     const [parent] = declaration.parents as [TypeNode?];
     if (parent === undefined) return { levels, hasPackageAncestor: false };
-    typeArgs = parent.kind === 'name' ? evaluateTypeArgs(parent.args, levelScope, evaluator) : [];
-    value = parent.kind === 'name' ? followName(parent.name, levelScope) : undefined;
+    const { name, args } = parent.kind === 'name' ? parent : { name: undefined, args: [] };
+    // An unsupported type argument is an error only for an operation that uses it.
+    typeArgs = args.map((arg) => readOr(() => evaluator.evaluate(arg, levelScope), failingShape));
+    value = name === undefined ? undefined : followName(name, levelScope);
   }
   if (levels.length === 0 && typeof value === 'object' && value.kind === 'object')
     levels.push({ ...value, className: undefined });
   return { levels, hasPackageAncestor: value === 'package' };
-}
-
-/** Evaluates type arguments. An unsupported argument is an error only for an operation that uses the argument. */
-function evaluateTypeArgs(args: readonly TypeNode[], scope: Scope, evaluator: Evaluator): Shape[] {
-  return args.map((arg) => {
-    try {
-      return evaluator.evaluate(arg, scope);
-    } catch (error) {
-      if (error instanceof Unsupported) return failingShape(error);
-      throw error;
-    }
-  });
 }
 
 /** Whether a level has a member whose name is not read, such as `...others` or `[name()]() {}`. */

@@ -1,7 +1,7 @@
 // Evaluates a type of the syntax tree to a shape. The error of an unsupported type has its place. look-up.ts finds the
 // types that names mean, members.ts evaluates the fields of objects, and utility-types.ts computes `Partial` and such.
 import type { MadeTypes, TypeInPlace } from '../made-types.ts';
-import { CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
+import { CircularType, readOr, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { failForMissing, failForPackage, tableCure } from './advice.ts';
 import { inferredField, inferredType, schemaOf } from './inferred.ts';
@@ -12,6 +12,7 @@ import { constrain, intersect, intersectIndexes } from './narrow.ts';
 import {
   createLazy,
   type Fail,
+  failingShape,
   idOf,
   type NamedShape,
   NO_NOTES,
@@ -123,7 +124,8 @@ export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>) {
       case 'name':
         return evaluateName(node, scope, fail);
       case 'unsupported':
-        return fail(`${node.form} is not understood`, node.cure);
+        // TypeScript writes out only the forms whose cure says so.
+        return fail(`${node.form} is not understood`, node.cure ?? 'write the type out');
       case 'mistake':
         return fail(node.message, '');
     }
@@ -181,7 +183,10 @@ export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>) {
       return nodeType(target) ?? inferredType(node, target, scope, fail) ?? failForPackage(name, target, scope, fail);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
-    const args = evaluateAll(node.args, scope);
+    // The status of a `Reply` is known, even if the type of its body is not read.
+    const isReply = target !== undefined && 'gatefoldName' in target && target.gatefoldName === 'Reply';
+    const evaluateArg = (arg: TypeNode) => evaluate(arg, scope);
+    const args = node.args.map((arg) => (isReply ? readOr(() => evaluateArg(arg), failingShape) : evaluateArg(arg)));
     if (target === undefined) {
       // An imported name that no file exports is an error, even if it is `Date` or the name of another global type.
       const isGlobal = !scope.module.imports.has(name);

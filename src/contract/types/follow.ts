@@ -1,19 +1,14 @@
 // Follows a name to the class, object or function that it means: one that the file declares, or imports by name from
 // the own file (a file outside `node_modules`) that declares it.
 import { joinDocs } from '../source/doc-comment.ts';
+import type { DocAndPlace } from '../source/parse-declaration.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import type { Level } from './class-levels.ts';
 import { findValue, isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
 
 export type Followed =
   | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope }
-  | {
-      readonly kind: 'object';
-      readonly members: readonly Member[];
-      readonly scope: Scope;
-      readonly doc: string | undefined;
-      readonly hasOuterType: boolean;
-    }
+  | ({ readonly kind: 'object' } & Omit<Level, 'className'>)
   | FollowedFunction
   /** A value from a package or from JavaScript itself. */
   | 'package'
@@ -55,12 +50,7 @@ function followDeclaration(declaration: Declaration, scope: Scope): Followed {
 /** Whether a type can give types to the parameters of the functions in a value. Plain words such as `any` do not. */
 const canInferParams = (type: TypeNode | undefined): boolean => type !== undefined && type.kind !== 'word';
 
-function followValue(
-  node: ValueNode,
-  scope: Scope,
-  { doc, at }: Pick<Declaration, 'doc' | 'at'>,
-  isInTypedValue: boolean,
-): Followed {
+function followValue(node: ValueNode, scope: Scope, { doc, at }: DocAndPlace, isInTypedValue: boolean): Followed {
   if (node.kind === 'reference') return followName(node.name, scope);
   const hasOuterType = isInTypedValue || node.hasOuterType === true;
   return node.kind === 'object'

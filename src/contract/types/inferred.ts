@@ -3,7 +3,7 @@
 // The shape of such a type fails when it is resolved. So a type that is only made of it, such as `Partial`, is refused.
 import { Unsupported } from '../source/source-error.ts';
 import type { NameNode } from '../source/syntax.ts';
-import { findValue, NO_TYPE_PARAMS, type Scope } from './look-up.ts';
+import { findValue, NO_TYPE_PARAMS, type PackageType, type Scope } from './look-up.ts';
 import { type Fail, failingShape, type SchemaReference, type Shape } from './shape.ts';
 
 /**
@@ -30,22 +30,15 @@ const INFERRING_FIELDS: Readonly<Record<string, string | undefined>> = Object.as
   static: 'json',
 });
 
-export function inferredType(
-  node: NameNode,
-  { packageName, exportedName }: { readonly packageName: string; readonly exportedName: string },
-  scope: Scope,
-  fail: Fail,
-): Shape | undefined {
+export function inferredType(node: NameNode, type: PackageType, scope: Scope, fail: Fail): Shape | undefined {
+  const { packageName, exportedName } = type;
   const [, vendor = '', outputs, inputs] = LIBRARIES.find(([packages]) => packages.test(packageName)) ?? [];
   const name = exportedName.replace(/^.*\./, '');
   const [arg] = node.args;
   if (inputs?.test(name)) return fail(`${node.name} is what a client sends`, INPUT_CURE);
   if (outputs?.test(name) !== true || arg === undefined) return undefined;
   if (arg.kind !== 'typeof')
-    return fail(
-      `${node.name} needs the name of a schema`,
-      `write ${node.name}<typeof NewUser>, in a type without parameters`,
-    );
+    fail(`${node.name} needs the name of a schema`, `write ${node.name}<typeof NewUser>, in a type without parameters`);
   return schemaShape(arg.name, vendor, arg.at, scope, fail);
 }
 

@@ -2,11 +2,11 @@
 // constants and enums. Types are followed through re-exports, and values are not.
 import { isBuiltin } from 'node:module';
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
+import type { Cursor } from '../source/cursor.ts';
 import { isJavaScript } from '../source/files.ts';
-import { readKey } from '../source/parse-members.ts';
+import { createCursor } from '../source/parse-module.ts';
 import type { Declaration, Import, Member, Module, TypeNode } from '../source/syntax.ts';
-import { Kind, type Token, tokenize } from '../source/tokens.ts';
-import { propsOf, recordOf, requiredProp, type Shape, unite } from './shape.ts';
+import { type Prop, propsOf, recordOf, requiredProp, type Shape, unite } from './shape.ts';
 
 /** The purpose for which an import is followed. A value (a class, an object, a function or a constant) also runs. */
 export type ImportUse = 'type' | 'value';
@@ -39,9 +39,15 @@ export type FoundType =
   | { readonly gatefoldName: string }
   | { readonly enumValue: string | number }
   | { readonly missingFile: string }
-  /** A name that is imported from a package, whose types are not read. `exportedName` is its name there. */
-  | { readonly packageName: string; readonly exportedName: string; readonly isInstalled: boolean }
+  | PackageType
   | undefined;
+
+/** A name that is imported from a package, whose types are not read. `exportedName` is its name there. */
+export interface PackageType {
+  readonly packageName: string;
+  readonly exportedName: string;
+  readonly isInstalled: boolean;
+}
 
 export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
 /** The exports that one look-up has visited, as path and name. None is visited twice: re-exports can be circular. */
@@ -94,24 +100,19 @@ function findImportedType({ from, name }: Import, { path, load }: Scope, seen: E
 }
 
 function findExportedType(name: string, scope: Scope, seen: ExportSet): FoundType {
-  if (!addExport(name, scope, seen)) return undefined;
+  const id = `${scope.path} ${name}`;
+  if (seen.has(id)) return undefined;
+  seen.add(id);
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
   if (typeof target === 'string') return findType([target, ...keys].join('.'), scope, seen);
   if (target !== undefined) return findImportedType(withKeys(target, keys), scope, seen);
-  const types = starExportsOf(head, scope).map((from) => findImportedType({ from, name }, scope, seen));
+  // `export * from '…'` never exports a `default`.
+  const specifiers = head === 'default' ? [] : scope.module.starExports;
+  const types = specifiers.map((from) => findImportedType({ from, name }, scope, seen));
   // Only an own file certainly exports the name. The exports of `gatefold` and of a package are not read here.
   const declared = types.find((type) => typeof type === 'object' && ('declarations' in type || 'enumValue' in type));
   return declared ?? types.find((type) => typeof type === 'object' && 'gatefoldName' in type) ?? types.find(Boolean);
-}
-
-/** Returns the specifiers of the `export * from '…'` that may export a name. These never export a `default`. */
-const starExportsOf = (name: string, { module }: Scope) => (name === 'default' ? [] : module.starExports);
-
-/** Returns false when `seen` already has the export. */
-function addExport(name: string, { path }: Scope, seen: ExportSet): boolean {
-  const { size } = seen;
-  return seen.add(`${path} ${name}`).size > size;
 }
 
 export type FoundValue = { readonly declaration: Declaration; readonly scope: Scope } | 'package' | undefined;
@@ -172,20 +173,14 @@ function readEnumValues(enums: readonly Declaration[], { source }: Module): Map<
   const values = new Map<string, string | number>();
   for (const { kind, literalRange } of enums) {
     if (kind !== 'enum' || literalRange === undefined) return undefined;
-    const { tokens } = tokenize(source.slice(...literalRange));
-    if (hasConstraint(tokens)) return undefined;
+    const c = createCursor(source.slice(...literalRange));
+    if (hasConstraint(c)) return undefined;
     let nextValue: number | undefined = 0;
-    // The first token is the opening brace. The last two are the closing brace and the end of the text.
-    for (let i = 1; i < tokens.length - 2; i++) {
-      const key = (tokens[i] as Token).value;
-      let value: string | number | undefined = nextValue;
-      if (tokens[i + 1]?.text === '=') {
-        const initializer = readScalar(tokens, i + 2);
-        if (initializer === undefined) return undefined;
-        value = initializer.value;
-        i = initializer.end - 1;
-      }
-      if (value === undefined || !/^[,}]$/.test(tokens[++i]?.text ?? '')) return undefined;
+    for (c.index = 1; !c.is('}'); c.accept(',')) {
+      const key = c.next().value;
+      const value: Literal | undefined = c.accept('=') ? literalOf(parseLiteral(c)) : nextValue;
+      const isComplete = c.is(',') || c.is('}');
+      if (!isComplete || (typeof value !== 'string' && typeof value !== 'number')) return undefined;
       values.set(key, value);
       nextValue = typeof value === 'number' ? value + 1 : undefined;
     }
@@ -193,20 +188,19 @@ function readEnumValues(enums: readonly Declaration[], { source }: Module): Map<
   return values;
 }
 
-/** Reads a string, or a number with its sign. `end` is the index of the token after it. */
-function readScalar(tokens: readonly Token[], start: number): { value: string | number; end: number } | undefined {
-  const i = tokens[start]?.text === '-' ? start + 1 : start;
-  const { kind, text, value } = tokens[i] as Token;
-  if (kind === Kind.number && !text.endsWith('n')) {
-    const number = Number(text.replaceAll('_', ''));
-    return { value: i > start ? -number : number, end: i + 1 };
-  }
-  return i === start && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
-}
-
 /** Whether a comment in a value has a constraint (`@minimum`). Nothing checks such a constraint. */
-const hasConstraint = (tokens: readonly Token[]): boolean =>
+const hasConstraint = ({ tokens }: Cursor): boolean =>
   tokens.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
+
+/** Parses a literal as a type: `['a', { b: 1 }]` has the same form as its type with `as const`. */
+const parseLiteral = (c: Cursor): TypeNode | undefined => c.attempt(() => c.parseType());
+
+type Literal = string | number | boolean;
+
+function literalOf(node: TypeNode | undefined): Literal | undefined {
+  if (node?.kind === 'template' && node.types.length === 0) return node.texts[0];
+  return node?.kind === 'literal' ? (node.value ?? undefined) : undefined;
+}
 
 /**
  * Returns the type of a constant, or undefined when its value is not made of literals. As in TypeScript, the literal
@@ -221,49 +215,31 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
   }
   if (declaration.literalRange === undefined) return undefined;
   // Nothing but `as const` can come after the literal: for `'a' + b`, the parser gives an empty range.
-  const { tokens, partner: closingIndexes } = tokenize(module.source.slice(...declaration.literalRange));
-  if (hasConstraint(tokens)) return undefined;
-  const lastIndex = Math.max(closingIndexes[0] as number, 0);
-  const isAsConst = tokens[lastIndex + 1]?.text === 'as' && tokens[lastIndex + 2]?.text === 'const';
-  let i = 0;
-  return readValue();
+  const c = createCursor(module.source.slice(...declaration.literalRange));
+  const node = hasConstraint(c) ? undefined : parseLiteral(c);
+  const isAsConst = c.accept('as') && c.accept('const');
+  if (node === undefined || !c.isAtEnd) return undefined;
+  return literalShape(node, isAsConst || (literalOf(node) !== undefined && declaration.isValueUncertain !== true));
+}
 
-  /** Reads the value whose first token has the index `i`, and moves `i` to the token after the value. */
-  function readValue(): Shape | undefined {
-    const { text } = tokens[i] as Token;
-    if (text === '[' || text === '{') return readStructure(text === '{');
-    const isWholeValue = i === 0;
-    const isBoolean = text === 'true' || text === 'false';
-    const scalar = isBoolean ? { value: text === 'true', end: i + 1 } : readScalar(tokens, i);
-    if (scalar === undefined) return undefined;
-    const { value, end } = scalar;
-    i = end;
-    const keepsLiteral = isAsConst || (isWholeValue && declaration.isValueUncertain !== true);
-    return keepsLiteral ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
-  }
-
-  function readStructure(isObject: boolean): Shape | undefined {
-    const end = closingIndexes[i] as number;
-    const entries: [key: Token, shape: Shape][] = [];
-    for (i++; i < end; ) {
-      const keyToken = tokens[i] as Token;
-      if (isObject && tokens[i + 1]?.text !== ':') return undefined;
-      if (isObject) i += 2;
-      const shape = readValue();
-      if (shape === undefined || (i < end && tokens[i++]?.text !== ',')) return undefined;
-      entries.push([keyToken, shape]);
-    }
-    i = end + 1;
-    if (isObject)
-      return recordOf(
-        entries.map(([token, shape]) => [
-          readKey(token),
-          { ...requiredProp(shape), isNumberKey: token.kind === Kind.number },
-        ]),
-      );
-    const items = entries.map(([, shape]) => shape);
-    return isAsConst
+/** @param keepsLiterals whether the type of `'a'` is `'a'`, and not `string` */
+function literalShape(node: TypeNode, keepsLiterals: boolean): Shape | undefined {
+  const value = literalOf(node);
+  if (value !== undefined)
+    return keepsLiterals ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
+  if (node.kind === 'tuple') {
+    const items = node.items.map(({ type, isRest }) => (isRest ? undefined : literalShape(type, keepsLiterals)));
+    if (!items.every((shape) => shape !== undefined)) return undefined;
+    return keepsLiterals
       ? { kind: 'tuple', items: items.map((shape) => ({ shape, isOptional: false })), rest: undefined }
       : { kind: 'array', element: unite(items) };
   }
+  if (node.kind !== 'object') return undefined;
+  const props = new Map<string, Prop>();
+  for (const { kind, name, computed, isNumberKey, type } of node.members) {
+    const shape = kind === 'property' && computed === undefined && type ? literalShape(type, keepsLiterals) : undefined;
+    if (shape === undefined) return undefined;
+    props.set(name, { ...requiredProp(shape), isNumberKey });
+  }
+  return recordOf(props);
 }

@@ -14,12 +14,11 @@ import {
   recordOf,
   resolve,
   type Shape,
+  UNREAD_KEY,
   unite,
 } from './shape.ts';
 
-type MappedNode = Extract<TypeNode, { kind: 'mapped' }>;
-
-export function evaluateMapped(node: MappedNode, scope: Scope, tools: MemberTools): Shape {
+export function evaluateMapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, tools: MemberTools): Shape {
   const { keys: keysNode, optionalSign } = node;
   const { evaluate } = tools;
   const fail = failAt(scope, node.at);
@@ -42,7 +41,7 @@ export function evaluateMapped(node: MappedNode, scope: Scope, tools: MemberTool
   const isBody = node === scope.body && keysNode.kind === 'name';
   const likeProps = propsOf((isBody ? scope.typeParams.get(`keyof ${keysNode.name}`) : undefined) ?? source);
   const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
-  if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
+  if (isIndexSignature && keys.keywords !== undefined) fail(...UNREAD_KEY);
   const props = new Map<string, Prop>();
   // For `T = { [key: string]: unknown; a: number }`, `keyof T` is `string`. The field `a` of `T` is mapped, too.
   for (const value of isIndexSignature ? (propsOf(source)?.keys() ?? []) : listConstants(keys, fail)) {

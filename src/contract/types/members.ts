@@ -1,7 +1,7 @@
 // Evaluates the members of object types, interfaces and classes to a record (the shape of an object), with the
 // constraints in the members' comments. `failAt` throws the errors of the evaluator.
 import { findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
-import { CircularType, Unsupported, WRITE_OUT } from '../source/source-error.ts';
+import { CircularType, readOr, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
 import { isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
 import { constrain } from './narrow.ts';
@@ -15,6 +15,7 @@ import {
   refuseEndless,
   resolve,
   type Shape,
+  UNREAD_KEY,
 } from './shape.ts';
 
 /** Functions of evaluate.ts. They are passed in, because evaluate.ts imports this file. */
@@ -47,7 +48,7 @@ export function evaluateMembers(
     if (kind === 'index') {
       const key = resolve(tools.evaluate(member.params[0]?.type as TypeNode, scope));
       const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
-      if (!isPlain) fail('this kind of key is not understood');
+      if (!isPlain) fail(...UNREAD_KEY);
       if (index !== undefined && isNumberIndex !== (key.kind === 'number'))
         fail('index signatures by string and by number together are not understood');
       isNumberIndex = key.kind === 'number';
@@ -81,17 +82,14 @@ function evaluateField(member: Member, name: string, scope: Scope, tools: Member
  */
 function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   const evaluate = () => evaluateField(member, name, scope, tools, fail);
-  try {
-    return evaluate();
-  } catch (error) {
-    if (!(error instanceof Unsupported)) throw error;
+  return readOr(evaluate, (error): Prop => {
     const isCircular = error instanceof CircularType;
     const notes = member.doc === undefined ? NO_NOTES : readConstraintsOrFail(member.doc, fail).notes;
     const shape = isCircular
       ? tools.defer(name, () => refuseEndless(evaluate().shape), error)
       : failingShape(tools.addWanted(error));
     return { shape, isOptional: member.isOptional, notes };
-  }
+  });
 }
 
 function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): Prop {

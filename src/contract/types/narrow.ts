@@ -77,8 +77,7 @@ function intersectLater(a: Shape, b: Shape, id: string, fail: Fail): NamedShape 
 
 function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, met: MetPairs): Shape {
   const props = new Map(left.props);
-  for (const [key, prop] of right.props)
-    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail, met));
+  for (const [key, prop] of right.props) props.set(key, intersectProps(left, key, prop, fail, met));
   for (const [key, prop] of left.props) {
     const index = indexTypeOf(right, key);
     if (index !== undefined && !right.props.has(key))
@@ -99,12 +98,7 @@ function isLiteral(shape: Shape | undefined): boolean {
 }
 
 /** Each of the two records may have no index signature. */
-export function intersectIndexes(
-  left: RecordShape,
-  right: RecordShape,
-  fail: Fail,
-  met?: MetPairs,
-): Omit<RecordShape, 'props'> {
+export function intersectIndexes(left: RecordShape, right: RecordShape, fail: Fail, met?: MetPairs): RecordShape {
   if (left.index === undefined || right.index === undefined) return left.index === undefined ? right : left;
   if (Boolean(left.isNumberIndex) !== Boolean(right.isNumberIndex))
     fail('index signatures by string and by number together are not understood');
@@ -115,15 +109,10 @@ export function intersectIndexes(
 const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape | undefined =>
   isNumberIndex && !isNumberName(key) ? undefined : index;
 
-/** @param existing the field of the same name in the other record. @param index the other record's index signature */
-function intersectProps(
-  existing: Prop | undefined,
-  prop: Prop,
-  index: Shape | undefined,
-  fail: Fail,
-  met: MetPairs,
-): Prop {
-  const other = existing?.shape ?? index;
+/** @param prop a field of the other record */
+function intersectProps(left: RecordShape, key: string, prop: Prop, fail: Fail, met: MetPairs): Prop {
+  const existing = left.props.get(key);
+  const other = existing?.shape ?? indexTypeOf(left, key);
   if (other === undefined) return prop;
   const isOptional = prop.isOptional && (existing?.isOptional ?? true);
   const shape = intersect(other, prop.shape, fail, met);

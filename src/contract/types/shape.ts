@@ -193,6 +193,9 @@ export function propsOf(shape: Shape | undefined): RecordShape['props'] | undefi
   return resolved?.kind === 'record' ? resolved.props : undefined;
 }
 
+/** The error of a key such as `Uuid`. A constraint of names would not be checked. */
+export const UNREAD_KEY = ['this kind of key is not understood', 'write Record<string, …>'] as const;
+
 /** Lists the values of a union of literals, or of one literal. `never` has no values. */
 export function listConstants(shape: Shape, fail: Fail): (string | number | boolean)[] {
   const resolved = resolve(shape);

@@ -2,6 +2,7 @@
 
 import { isReplyStatus } from '../../base/values.ts';
 import { Unsupported, WRITE_OUT } from '../source/source-error.ts';
+import type { PackageType } from './look-up.ts';
 import {
   excludeKinds,
   expectRecord,
@@ -21,6 +22,7 @@ import {
   type Shape,
   STRING,
   UNDEFINED,
+  UNREAD_KEY,
   unite,
 } from './shape.ts';
 
@@ -36,11 +38,9 @@ const GLOBAL_TYPES: Readonly<Record<string, Shape | undefined>> = Object.assign(
 } satisfies Record<string, Shape>);
 
 /** Returns the type of a module of Node, such as `Readable` of node:stream; undefined for all but bytes and files. */
-export function nodeType(type: { packageName: string; exportedName: string }): Shape | undefined {
-  const isReadable = type.exportedName === 'Readable';
-  return type.packageName.startsWith('node:')
-    ? GLOBAL_TYPES[isReadable ? 'ReadableStream' : type.exportedName]
-    : undefined;
+export function nodeType({ packageName, exportedName }: PackageType): Shape | undefined {
+  const name = exportedName === 'Readable' ? 'ReadableStream' : exportedName;
+  return packageName.startsWith('node:') ? GLOBAL_TYPES[name] : undefined;
 }
 
 const formatted = (format: string): Shape => ({ kind: 'string', keywords: { format } });
@@ -133,12 +133,12 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
       shape: prop.isOptional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
   // Pick and Omit are not distributive: they know only the fields that all parts of a union have.
-  Pick: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), true, fail),
-  Omit: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), false, fail),
+  Pick: (fail, type, names) => filterProps(commonRecord(type, fail), names, true, fail),
+  Omit: (fail, type, names) => filterProps(commonRecord(type, fail), names, false, fail),
   Record: (fail, keys, value) => {
     const keyShape = resolve(keys);
     if (keyShape.kind === 'string' || keyShape.kind === 'number') {
-      if (keyShape.keywords !== undefined) return fail('this kind of key is not understood');
+      if (keyShape.keywords !== undefined) return fail(...UNREAD_KEY);
       return { kind: 'record', props: new Map(), index: value, isNumberIndex: keyShape.kind === 'number' };
     }
     return recordOf(
@@ -165,12 +165,9 @@ function mapConstants(shape: Shape, fail: Fail, change: (text: string) => string
   return unite(listConstants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
 }
 
-function readNames(names: Shape, fail: Fail): ReadonlySet<unknown> {
-  return new Set(listConstants(names, fail));
-}
-
 /** Keeps the fields with the names (`Pick`), or the other fields (`Omit`). */
-function filterProps(record: RecordShape, names: ReadonlySet<unknown>, keepsNamed: boolean, fail: Fail): Shape {
+function filterProps(record: RecordShape, named: Shape, keepsNamed: boolean, fail: Fail): Shape {
+  const names = new Set<unknown>(listConstants(named, fail));
   if (keepsNamed && [...names].some((name) => !record.props.has(String(name)))) fail('there is no such field');
   // `keyof` a record with an index signature is `string`, so `Omit` removes all fields and keeps only the signature.
   if (record.index !== undefined && !keepsNamed && !record.isNumberIndex) return { ...record, props: new Map() };
@@ -207,10 +204,7 @@ function commonRecord(shape: Shape, fail: Fail): RecordShape {
   return recordOf(props);
 }
 
-/**
- * Computes `Exclude` and `Extract` for literals, null and undefined. `Extract<Order, { state: 'open' }>` would need a
- * type checker.
- */
+/** Computes `Exclude` and `Extract` for literals, null and undefined. Objects would need a type checker. */
 function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: boolean): Shape {
   const withoutEmpty = excludeKinds(filter, 'null', 'undefined');
   const values = new Set(listConstants(withoutEmpty, fail));
@@ -230,7 +224,6 @@ function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: 
 
 const keyOf = (name: string, { isNumberKey }: Prop): string | number => (isNumberKey === true ? Number(name) : name);
 
-/** `keyof T` */
 export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);

@@ -8,7 +8,6 @@ const COST_BESIDE_TEXT = 200;
 
 export class EventLog<Item> {
   readonly name: string;
-  /** The number of events to keep. */
   keep: number;
   /** The number of the oldest event that is kept. The numbers of a log have no gap. */
   first = 1;

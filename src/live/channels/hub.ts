@@ -19,7 +19,6 @@ export class WorkerChannel extends EventLog<ChannelItem> {
   epoch = '';
   /** The number of the newest event of the machine, as far as this process knows. */
   newest = 0;
-  /** The subscriptions that wait for an event. */
   readonly waiting = new Set<Subscription>();
   onOpened = (_newest: number): void => {};
   readonly opened = new Promise<number>((resolve) => {
@@ -36,7 +35,6 @@ export interface OpenChannel {
 export class ChannelHub {
   readonly #send: (message: ToMachine) => void;
   readonly #channels = new Map<string, WorkerChannel>();
-  /** The events that the supervisor has not confirmed. */
   readonly #unconfirmed = new Map<number, { resolve(id: string): void; reject(error: Error): void }>();
   #publishes = 0;
   #second = { begin: Number.NEGATIVE_INFINITY, events: 0, bytes: 0 };

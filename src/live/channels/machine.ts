@@ -10,20 +10,16 @@ export type ToMachine = { readonly channel: string; readonly keep: number } & (
 
 /** `epoch` is the part of an id that no other channel has, and no other start. `last` is the newest event. */
 export type FromMachine =
-  | ({ readonly kind: 'channel-opened'; readonly channel: string } & Record<'first' | 'last', number> & Epoch)
+  | ({ readonly kind: 'channel-opened' } & Record<'channel' | 'epoch', string> & Record<'first' | 'last', number>)
   | { readonly kind: 'channel-events'; readonly channel: string; readonly first: number; readonly events: string[] }
   | { readonly kind: 'channel-published'; readonly publish: number; readonly id: string };
-
-interface Epoch {
-  readonly epoch: string;
-}
 
 /** A worker as this file sees it. `onSent` is called when the system has taken the message. */
 export interface ChannelWorker {
   send(message: FromMachine, socket?: undefined, onSent?: () => void): void;
 }
 
-type MachineChannel = EventLog<string> & Epoch;
+type MachineChannel = EventLog<string> & { readonly epoch: string };
 
 interface Reader {
   /** The number of the next event, for each channel that the worker has opened. */
@@ -62,7 +58,6 @@ export class MachineChannels {
     for (const [other, reader] of this.#readers) if (reader.next.has(channel)) this.#schedule(other, reader);
   }
 
-  /** Called when the worker has ended. */
   gone(worker: ChannelWorker): void {
     this.#readers.delete(worker);
   }

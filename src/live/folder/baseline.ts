@@ -1,6 +1,5 @@
 // The baseline is the folder as the newest generation has loaded it, or tried to load it, with every file that workers
-// have imported since. A folder that differs from the baseline has changed. snapshot.ts describes the keys of the
-// entries.
+// have imported since. A folder that differs from the baseline has changed.
 import { statSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { SERVICE } from '../../base/group-name.ts';
@@ -21,10 +20,7 @@ export interface GenerationLoad {
   readonly broken: boolean;
 }
 
-/**
- * Resolution of file times, in milliseconds. File times advance with the kernel's tick, so two writes within this time
- * can leave the same file time.
- */
+/** Milliseconds. File times advance with the kernel's tick, so two writes within this time can leave the same one. */
 const TIME_RESOLUTION = 12;
 const SERVICE_KEY = `group:${SERVICE}`;
 /** Replaces the fingerprint of a file that was read in two states. Equals no fingerprint, so the file has changed. */

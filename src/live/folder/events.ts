@@ -1,21 +1,17 @@
 // File events of the watched folders. An event only brings the next poll forward, and the poll finds the change. Events
 // are lost on network disks, and when a link or a mounted volume is swapped. So polls also run without events.
 import { type FSWatcher, watch } from 'node:fs';
+import { attempt } from '../../base/failure.ts';
 import { statOf } from '../../base/fingerprint.ts';
 import { CODE_FILE } from './snapshot.ts';
 
 /** Maximum number of folders to watch. By default, Linux allows each user at least 8,192 watches. */
 const MAX_FOLDERS = 1000;
 
-interface WatchedFolder {
-  readonly identity: string;
-  /** Undefined when the folder cannot be watched. */
-  readonly watcher: FSWatcher | undefined;
-}
-
 /** @param onEvent called when a code file, or a file that the event does not name, may have changed */
 export function createFolderEvents(onEvent: () => void) {
-  const watchedFolders = new Map<string, WatchedFolder>();
+  /** By path. A folder that cannot be watched has no watcher. */
+  const watchedFolders = new Map<string, { readonly identity: string; readonly watcher: FSWatcher | undefined }>();
 
   /**
    * Watches exactly these folders from now on.
@@ -37,16 +33,12 @@ export function createFolderEvents(onEvent: () => void) {
   }
 
   function open(path: string): FSWatcher | undefined {
-    try {
-      const watcher = watch(path, { persistent: false }, (_, name) => {
-        if (name === null || CODE_FILE.test(name)) onEvent();
-      });
-      watcher.on('error', () => watcher.close());
-      return watcher;
-    } catch {
-      // The user has no watch left, or the folder is gone.
-      return undefined;
-    }
+    const onChange = (_: unknown, name: string | null) => {
+      if (name === null || CODE_FILE.test(name)) onEvent();
+    };
+    // Fails when the user has no watch left, or the folder is gone.
+    const watcher = attempt(() => watch(path, { persistent: false }, onChange), undefined);
+    return watcher?.on('error', () => watcher.close());
   }
 
   return {

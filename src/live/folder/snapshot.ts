@@ -70,7 +70,6 @@ export function firstDifference(earlier: Snapshot, later: Snapshot, includeAdded
   return undefined;
 }
 
-/** Returns the folders with files of the snapshot. */
 export function foldersOf(snapshot: Snapshot): Set<string> {
   const folders = new Set<string>();
   for (const [key, value] of snapshot) {
@@ -92,24 +91,17 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
     const isFingerprinted = wholeTree && CODE_FILE.test(entry.name);
     if (entry.isFile() && !isFingerprinted) continue;
     const path = join(folder, entry.name);
-    // The snapshot has the real path behind a link. When a mounted volume or a release folder is swapped, this path
-    // changes, and the link in the tree does not.
+    // The real path behind a link changes when a mounted volume or a release folder is swapped, and the link does not.
     if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
-    if (entry.isDirectory()) {
-      if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);
-    } else if (isFingerprinted) addFile(path, snapshot);
+    if (entry.isDirectory() && depth < MAX_DEPTH) {
+      // `foldersOf` needs the path. `ABSENT` equals a missing key, so a new or lost empty subfolder is no difference.
+      snapshot.set(`tree:${path}`, ABSENT);
+      // Fails when the subfolder vanished, or became unreadable. Then the keys of its files are missing: a difference.
+      attempt(() => addTree(path, wholeTree, snapshot, depth + 1), undefined);
+    } else if (isFingerprinted && !entry.isDirectory()) addFile(path, snapshot);
   }
 }
 
-/** An unreadable subfolder does not fail the snapshot. The keys of its files are missing, and that is a difference. */
-function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
-  // `foldersOf` needs the path. `ABSENT` equals a missing key, so a new or removed empty subfolder is no difference.
-  snapshot.set(`tree:${path}`, ABSENT);
-  // Fails when the subfolder vanished, or became unreadable, between two system calls.
-  attempt(() => addTree(path, wholeTree, snapshot, depth), undefined);
-}
-
-/** Returns the real path, or `ABSENT`. */
 export function realPathOf(path: string): string {
   return attempt(() => realpathSync.native(path), ABSENT);
 }

@@ -17,17 +17,14 @@ interface FolderWatchOptions {
   readonly log: Log;
   /** Called at each poll while the folder is `changed`. @param cause a path or the name of a group */
   readonly onChange: (cause: string) => void;
-  /** Milliseconds on a clock that never goes back. */
   readonly now?: () => number;
 }
 
 /** The state of the folder in the last snapshot. docs/LIVE.md shows how one state leads to the next. */
 type State =
   | { readonly kind: 'unchanged' }
-  /** The folder differs from the baseline, and something may still be writing to it. */
-  | ({ readonly kind: 'changing' } & Difference)
-  /** The folder differs from the baseline, and is stable. */
-  | ({ readonly kind: 'changed' } & Difference)
+  /** The folder differs from the baseline. Something may still be writing to it, until it is `changed`. */
+  | ({ readonly kind: 'changing' | 'changed' } & Difference)
   /** The folder is missing. `polls` is the number of polls in a row that have not found it. */
   | { readonly kind: 'missing'; readonly polls: number };
 
@@ -44,20 +41,17 @@ interface Difference {
 /** When the next poll comes. `hurried`: an event or a generation has brought it forward. */
 type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
-/** Milliseconds between two polls. */
-const INTERVAL = 400;
+const POLL_INTERVAL_MS = 400;
 /** Milliseconds between two polls of a very large folder, in which a poll takes long. */
 const MAX_INTERVAL = 1000;
 /** Ratio of the interval to the duration of the last poll, within these bounds. */
 const COST_FACTOR = 30;
-/** Milliseconds from an event to the poll that it causes. */
-const EVENT_DELAY = 20;
+const EVENT_TO_POLL_MS = 20;
 /** Minimum ratio of the delay after an event to the duration of a poll. Further events can arrive in the delay. */
 const EVENT_COST_FACTOR = 3;
 /** Milliseconds without a change until the folder is stable. A file that is being copied grows within this time. */
 const STABLE_TIME = 40;
-/** Milliseconds by which a timer may fire too early. */
-const TIMER_TOLERANCE = 2;
+const EARLY_TIMER_MS = 2;
 /** Milliseconds after which a folder that is never stable counts as changed all the same. */
 const MAX_CHANGE_TIME = 1000;
 
@@ -68,11 +62,9 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
   let state: State = { kind: 'unchanged' };
   let schedule: Schedule = 'stopped';
   let timer: NodeJS.Timeout | undefined;
-  /** Milliseconds of the last poll. */
-  let pollCost = 0;
+  let lastPollMs = 0;
 
   return {
-    /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
     takeSnapshot: () => look(true),
     /** Called when a generation begins to load. From now on, a difference from this snapshot is a change. */
     beginLoad: (snapshot: Snapshot) => setLoad({ snapshot, begunAt: 0, groups: [], files: [], broken: true }, false),
@@ -88,7 +80,6 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
       baseline.addFiles(files.filter((file) => file.path !== ownPath || file === ownFile));
       hurry();
     },
-    /** Adds files that a worker imported after its load to the baseline. */
     addFiles: baseline.addFiles,
     /** Whether a worker that read these files runs the same code as the workers of the newest generation. */
     hasSameFiles: baseline.hasSameFiles,
@@ -105,7 +96,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
       hurry();
       return key.slice(key.indexOf(':') + 1);
     },
-    start: () => schedulePoll('waiting', EVENT_DELAY),
+    start: () => schedulePoll('waiting', EVENT_TO_POLL_MS),
     stop(): void {
       schedule = 'stopped';
       clearTimeout(timer);
@@ -123,10 +114,9 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     hurry();
   }
 
-  /** Brings the next poll forward. */
   function hurry(): void {
     if (schedule === 'stopped' || schedule === 'hurried') return;
-    schedulePoll('hurried', Math.min(INTERVAL, Math.max(EVENT_DELAY, pollCost * EVENT_COST_FACTOR)));
+    schedulePoll('hurried', Math.min(POLL_INTERVAL_MS, Math.max(EVENT_TO_POLL_MS, lastPollMs * EVENT_COST_FACTOR)));
   }
 
   function schedulePoll(next: Schedule, delay: number): void {
@@ -142,14 +132,14 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     // A change in a new folder can come before its events are followed, so the next poll comes soon.
     if (snapshot !== undefined && events.follow(foldersOf(snapshot))) hurry();
     compare(snapshot, begun);
-    pollCost = now() - begun;
+    lastPollMs = now() - begun;
     // In any other schedule, an event or a generation has already caused the next poll, or the watch was stopped.
     if (schedule === 'polling') schedulePoll('waiting', nextInterval());
   }
 
   function nextInterval(): number {
     if (state.kind === 'changing' || (state.kind === 'missing' && state.polls === 1)) return STABLE_TIME;
-    return Math.min(MAX_INTERVAL, Math.max(INTERVAL, pollCost * COST_FACTOR));
+    return Math.min(MAX_INTERVAL, Math.max(POLL_INTERVAL_MS, lastPollMs * COST_FACTOR));
   }
 
   function compare(snapshot: Snapshot | undefined, begun: number): void {
@@ -173,7 +163,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     const { since } = previous;
     const isSame = firstDifference(previous.snapshot, snapshot, true) === undefined;
     const stableSince = isSame ? previous.stableSince : pollTime;
-    const isStable = pollTime - stableSince >= STABLE_TIME - TIMER_TOLERANCE || pollTime - since >= MAX_CHANGE_TIME;
+    const isStable = pollTime - stableSince >= STABLE_TIME - EARLY_TIMER_MS || pollTime - since >= MAX_CHANGE_TIME;
     return { kind: isStable ? 'changed' : 'changing', cause, snapshot, since, stableSince };
   }
 }

@@ -1,10 +1,9 @@
-// Loads the files of a folder into this process, one at a time:
-// 1. module-loader.ts imports the file. source-texts.ts keeps the text that runs.
-// 2. The caller (registry.ts) builds a group, or the rules of the service, from the module and the types in that text.
-// 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
+// Loads the files of a folder into this process, one at a time. A file that fails is not loaded again until it changes.
+// The caller builds a group, or the rules of the service, from the module and the types in the text that runs.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
+import type { Fields } from '../../base/values.ts';
 import type { Reader } from '../../contract/reader.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
@@ -14,10 +13,8 @@ import { HungLoad, isTransient, withinLoadTimeout } from './passing-failures.ts'
 import { SourceChanged } from './source-texts.ts';
 import { prepareTypeScript } from './typescript.ts';
 
-type Module = Readonly<Record<string, unknown>>;
-
 /** Builds the value of a file, such as a group, from its module. When it throws an error, the file does not load. */
-type Build<T> = (module: Module, reader: Reader, path: string) => T | Promise<T>;
+type Build<T> = (module: Fields, reader: Reader, path: string) => T | Promise<T>;
 
 export interface FileLoaderOptions extends Pick<ModuleLoaderOptions, 'onFile'> {
   readonly dir: string;
@@ -45,14 +42,14 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
       createReader(modules, realpathSync.native(dir), madeTypes),
     ));
 
-  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T | Promise<T>): Promise<T> {
+  async function importFile<T>(path: string, build: Build<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const importCount = importCounts.get(path) ?? 0;
       importCounts.set(path, importCount + 1);
       const module = await withinLoadTimeout(modules.load(path, importCount), loadTimeout * patience);
       const groupReader = await getReader();
       try {
-        return await buildWithSchemas(() => build(module, groupReader));
+        return await buildWithSchemas(() => build(module, groupReader, path));
       } catch (error) {
         if (!(error instanceof SourceChanged) || attempt === MAX_LOADS) throw error;
       }
@@ -74,8 +71,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
 
   return {
     /**
-     * Imports a file and passes its module to `build`. Both steps are repeated when the file changes during its import.
-     * The promise never rejects.
+     * Imports a file and passes its module to `build`, again when the file changes meanwhile. Never rejects.
      *
      * @returns the outcome, and in `loaded` the value that `build` returned; without `loaded`, the file did not load
      */
@@ -85,7 +81,7 @@ export function createFileLoader({ dir, loadTimeout, onFile, madeTypes }: FileLo
       let realPath = path;
       try {
         realPath = modules.realPathOf(path);
-        const loaded = await importFile(realPath, (module, groupReader) => build(module, groupReader, realPath));
+        const loaded = await importFile(realPath, build);
         failures.delete(file);
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {

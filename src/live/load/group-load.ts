@@ -3,8 +3,8 @@ import type { LoadFailureFacts } from '../../base/events.ts';
 import { SERVICE } from '../../base/group-name.ts';
 import type { LoadErrorCode } from '../../base/load-refusal.ts';
 import type { Log } from '../../base/log.ts';
-import type { WantedType } from '../../contract/source/source-error.ts';
 import type { TaskFacts } from '../tasks/task.ts';
+import type { Place } from './load-error.ts';
 
 /** The files to load: the same in all workers of a generation. */
 export interface FileSelection {
@@ -24,7 +24,7 @@ export interface Note {
   readonly reason: string;
 }
 
-export interface GroupLoad {
+export interface GroupLoad extends Place {
   readonly group: string;
   /** The name of the file, relative to the folder. */
   readonly file: string;
@@ -33,12 +33,6 @@ export interface GroupLoad {
   readonly code?: LoadErrorCode;
   /** One line. */
   readonly error?: string;
-  /** The place of the mistake: `file:line`, or only the file. */
-  readonly at?: string;
-  /** The column in the line of `at`, from 1. */
-  readonly column?: number | undefined;
-  /** A type that the reader refuses, and that TypeScript can write out (operate/cli/contracts.ts). */
-  readonly wanted?: WantedType | undefined;
   /** The names of the operations; absent unless `GroupsOptions.reportsOperations` is true. */
   readonly operationNames?: readonly string[];
   readonly notes?: readonly Note[];

@@ -8,16 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint, realPathOf } from '../../base/fingerprint.ts';
 import { checkSource, readSourceOrEmpty } from '../../base/source-file.ts';
-import type { ImportRecorder } from './module-loader.ts';
+import type { ImportRecorder, RecorderParts } from './module-loader.ts';
 import { provideOwnPackage } from './own-package.ts';
-import type { Resolutions } from './resolutions.ts';
-import type { SourceTexts } from './source-texts.ts';
 
-export function recordBySource(
-  record: (path: string) => void,
-  texts: SourceTexts,
-  resolutions: Resolutions,
-): ImportRecorder {
+export function recordBySource({ record, texts, resolutions }: RecorderParts): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
   /** The files that `require` had loaded before the first import, and those that are recorded since. */
   let knownFiles: Set<string> | undefined;
@@ -36,7 +30,10 @@ export function recordBySource(
         const source = texts.readBeforeImport(file, file === path && earlierAttempts > 0);
         provideOwnPackage(file, source);
         if (file !== path) resolutions.recordManifests(file);
-        for (const imported of importsOf(file, source)) pending.push(realPathOr(imported, resolutions));
+        for (const imported of importsOf(file, source)) {
+          // Node imports the file behind a link, and resolves the imports of this file from its real path.
+          pending.push(attempt(() => resolutions.realPathOf(imported), imported));
+        }
       }
     },
     afterImport() {
@@ -60,10 +57,7 @@ export function filesReachedFrom(file: string): ReadonlySet<string> {
 
 /** The part of a regular expression that matches white space and comments. */
 const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
-/**
- * Finds `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')` and `require('x')`, where x is a path, a
- * file URL or a `#subpath`.
- */
+/** Finds `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')`, `require('x')` for paths and `#x`. */
 const IMPORT = new RegExp(
   `\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`,
   'g',
@@ -89,9 +83,4 @@ function resolveImport(from: string, specifier: string): string[] {
     // The specifier is not valid. The import itself will fail with the reason.
     return [];
   }
-}
-
-/** Node imports the file behind a link, and resolves the imports of this file from its real path. */
-function realPathOr(path: string, resolutions: Resolutions): string {
-  return attempt(() => resolutions.realPathOf(path), path);
 }

@@ -7,10 +7,7 @@ import { SERVICE } from '../../base/group-name.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { listControllers, listFolders } from './naming.ts';
 
-/**
- * Maximum milliseconds between two steps of a file system's clock. Two changes within one step leave the same times, so
- * a folder that has just changed is listed again.
- */
+/** Maximum milliseconds of a step of a file system's clock. Two changes within one step leave the same times. */
 const CLOCK_STEP_MS = 100;
 
 /** @returns a function that returns the current names of the files, by group */
@@ -27,12 +24,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   let isExaminedThisTurn = false;
 
   return () => {
-    refresh();
-    return listing;
-  };
-
-  function refresh(): void {
-    if (isExaminedThisTurn) return;
+    if (isExaminedThisTurn) return listing;
     isExaminedThisTurn = true;
     setImmediate(() => {
       isExaminedThisTurn = false;
@@ -40,7 +32,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
     const earlierStats = folderStats;
     folderStats = [dir, ...folders.map((name) => join(dir, name))].map(statOf);
     if (!folderStats.every((stat, i) => isSameFolder(earlierStats[i], stat))) changedAt = performance.now();
-    else if (performance.now() - changedAt > CLOCK_STEP_MS) return;
+    else if (performance.now() - changedAt > CLOCK_STEP_MS) return listing;
     try {
       // A new subfolder has no entry in `folderStats` yet, so the next call lists everything once more.
       listing = listControllers(dir);
@@ -50,7 +42,8 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
-  }
+    return listing;
+  };
 }
 
 /** Compares numbers, because to make a fingerprint as a text would cost more than the `stat` itself. */

@@ -1,12 +1,9 @@
-// Adds to an error of Node what to write instead. There is such advice for four mistakes:
-// - an import without its extension
-// - an import of a type as a value
-// - TypeScript that is more than types, such as `enum`, so that Node cannot remove it
-// - a decorator, which Node leaves in the text and V8 does not know
-import { existsSync, realpathSync, statSync } from 'node:fs';
+// Adds to an error of Node what to write instead.
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
-import type { LoadError } from './load-error.ts';
+import type { Place } from './load-error.ts';
 
 const INDEX_FILES = ['index.ts', 'index.mjs', 'index.js'];
 /** The keys are the words of the message "TypeScript enum is not supported in strip-only mode" of Node. */
@@ -18,29 +15,28 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'export assignment': 'write export default',
 };
 
-type Place = Pick<LoadError, 'at' | 'column'>;
-
 /** @param file the file that the mistake is in */
 export function withAdvice(reason: string, file: string, place: Place = {}): string {
+  const [, kind = ''] = /TypeScript (.+?) is not supported in strip-only mode/.exec(reason) ?? [];
   const advice =
     adviceOnImport(reason, file) ??
     adviceOnType(reason, file) ??
-    adviceOnSyntax(reason) ??
+    // No package has such a name.
+    (/Cannot find package '[@~](?:\/|')/.test(reason) ? ALIAS_REMEDY : undefined) ??
+    REMEDIES[kind] ??
     (isDecorator(reason, file, place) ? DECORATOR_REMEDY : undefined);
   return advice === undefined ? reason : `${reason}; ${advice}`;
 }
 
+const ALIAS_REMEDY =
+  "Node reads no paths of tsconfig.json: write imports in package.json, such as { '#lib/*': './lib/*' }, and import '#lib/…'";
 const DECORATOR_REMEDY = 'Node cannot run decorators: call the function instead, such as _before or _around of a group';
 
+/** Node leaves a decorator in the text, and V8 does not know it. */
 function isDecorator(reason: string, file: string, { at, column }: Place): boolean {
   if (!reason.includes('Invalid or unexpected token') || at === undefined || column === undefined) return false;
   const line = readSourceOrEmpty(file).split('\n')[Number(at.slice(file.length + 1)) - 1];
   return line?.[column - 1] === '@';
-}
-
-function adviceOnSyntax(reason: string): string | undefined {
-  const [, kind = ''] = /TypeScript (.+?) is not supported in strip-only mode/.exec(reason) ?? [];
-  return REMEDIES[kind];
 }
 
 /** Finds the file that an import of `./helper`, `./helper.js` or `./folder` probably means. */
@@ -49,15 +45,10 @@ function adviceOnImport(reason: string, file: string): string | undefined {
   if (path === undefined || !/^(?:\/|[A-Za-z]:\\)/.test(path)) return undefined;
   const stem = path.replace(/\.[cm]?js$/, '');
   const candidates = [`${stem}.ts`, `${stem}.mjs`, `${stem}.js`, ...INDEX_FILES.map((name) => join(path, name))];
-  const target = candidates.find((candidate) => candidate !== path && isFile(candidate));
+  const target = candidates.find((candidate) => candidate !== path && statOf(candidate)?.isFile() === true);
   if (target === undefined) return undefined;
   const specifier = relative(realpathSync(dirname(file)), target).replaceAll('\\', '/');
   return `write the whole name: '${specifier.startsWith('.') ? '' : './'}${specifier}'`;
-}
-
-function isFile(path: string): boolean {
-  // For a circle of links, `existsSync` returns false, but `statSync` throws.
-  return existsSync(path) && statSync(path).isFile();
 }
 
 function adviceOnType(reason: string, file: string): string | undefined {

@@ -14,25 +14,19 @@ import { withAdvice } from './load-advice.ts';
 import { explainPackageType } from './package-type.ts';
 import { placesOfPackage } from './resolutions.ts';
 
-interface Place {
+export interface Place {
   /** The file and the line of the mistake as `file:line`, or only the file. */
   readonly at?: string;
-  /**
-   * The column in the line of `at`, from 1. After letters beyond ASCII, it can be wrong, because some tools count
-   * bytes.
-   */
+  /** The column in the line of `at`, from 1. After letters beyond ASCII, it can be wrong: some tools count bytes. */
   readonly column?: number | undefined;
-  /** The type that `gatefold contracts` asks TypeScript for. */
+  /** A type that the reader refuses, and that TypeScript can write out (operate/cli/contracts.ts). */
   readonly wanted?: WantedType | undefined;
 }
 
 export interface LoadError extends Place {
   readonly code: LoadErrorCode;
   readonly reason: string;
-  /**
-   * Paths that are not imported but can be the cause, such as package.json or the folder of a package that is not
-   * installed yet. When one of them changes, the controller is loaded again.
-   */
+  /** Paths that can be the cause and are not imported, such as package.json. A change of one loads the file again. */
   readonly dueTo: readonly string[];
 }
 
@@ -66,13 +60,10 @@ async function describeSafely(error: unknown, file: string, imported: readonly s
 
 async function describe(error: unknown, file: string, imported: readonly string[]): Promise<Omit<Described, 'code'>> {
   if (!isError(error)) return { reason: `it threw ${describeThrown(error)} while loading` };
-  if (error instanceof ContractError)
-    return {
-      reason: oneLine(error.message),
-      at: error.at,
-      column: error.column,
-      ...(error.wanted && { wanted: error.wanted }),
-    };
+  if (error instanceof ContractError) {
+    const { message, at, column, wanted } = error;
+    return { reason: oneLine(message), at, column, ...(wanted && { wanted }) };
+  }
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
   // An error of esbuild, which tsx uses: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
@@ -108,11 +99,7 @@ function placeOfFrame(frame: Frame | undefined): Place {
   return frame === undefined ? {} : { at: `${frame.file}:${frame.line}`, column: Number(frame.column) };
 }
 
-interface Frame {
-  readonly file: string;
-  readonly line: string;
-  readonly column: string;
-}
+type Frame = NonNullable<ReturnType<typeof parseFrame>>;
 
 /** Returns the innermost frame of a stack in the author's own code: not in Node, a package or Gatefold. */
 export function authorsFrame(stack: string): Frame | undefined {
@@ -131,7 +118,7 @@ export function authorsFrame(stack: string): Frame | undefined {
  * a file, such as `node:internal/url:1:2`. Each regular expression must take linear time, because the message of
  * an error can contain text that a client has sent.
  */
-function parseFrame(text: string): Frame | undefined {
+function parseFrame(text: string) {
   const [, functionAndFile = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
   const file = functionAndFile.replace(/^.*? \((?=\/|file:|[A-Za-z]:\\)/, '');
   return /^(?:\/|file:|[A-Za-z]:\\)/.test(file) && !file.includes('<anonymous>')
@@ -159,10 +146,7 @@ function caretColumn(text: string): number | undefined {
   return caret === undefined ? undefined : caret.length + 1;
 }
 
-/**
- * Converts the column of a caret into a column of the source. In the quoted line, Node has replaced each tab by one to
- * four spaces, up to the next multiple of four.
- */
+/** Converts the column of a caret. In the quoted line, Node has replaced a tab by spaces up to a multiple of four. */
 function sourceColumn(path: string, line: number, caret: number): number {
   const text = readSourceOrEmpty(path).split('\n')[line - 1] ?? '';
   let column = 1;
@@ -185,9 +169,8 @@ function placeOfImport(missing: string, file: string): Place {
 const MAX_CHECKED = 16;
 
 /**
- * Returns the author's scripts among the imported files: those that `file` imports come first, because another
- * controller can be broken, too. The last read comes first: an import ends at a mistake, so the file that was
- * read last probably has the mistake.
+ * Returns the author's scripts among the imported files, the last read first: an import ends at a mistake. Those that
+ * `file` imports come before all others, because another controller can be broken, too.
  */
 function lastScripts(paths: readonly string[], file: string): string[] {
   const reached = filesReachedFrom(file);

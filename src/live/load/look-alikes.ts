@@ -8,23 +8,18 @@ import { sortedBy } from '../../base/sorted-by.ts';
 import { kindOf } from '../../base/source-file.ts';
 import { allowsFolders, listControllers, parseFileName } from './naming.ts';
 
-export interface LookAlike {
-  /** Relative to the folder. */
-  readonly file: string;
-  readonly reason: string;
-}
-
-/** Maximum depth of the subfolders that are searched. */
 const MAX_DEPTH = 3;
 
 /**
+ * Returns the names of the files, relative to the folder.
+ *
  * @param loads the outcome of each load in one worker: that of the service file says whether subfolders hold groups
  * @throws the error of `readdir` for `dir`
  */
-export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []): LookAlike[] {
+export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []) {
   const servesFolders = allowsFolders(loads);
   const controllers = listControllers(dir, servesFolders ? undefined : []);
-  const lookAlikes: LookAlike[] = [];
+  const lookAlikes: { readonly file: string; readonly reason: string }[] = [];
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
     const parsed = parseFileName(entry.name);
     if (parsed !== undefined && controllers.get(parsed.group) === entry.name) continue;
@@ -64,12 +59,7 @@ function searchFolder(dir: string, folder: string, depth: number): string[] {
   });
 }
 
-/** Returns why a controller in a subfolder does not serve, or undefined when it serves. */
-function whyNotServed(
-  file: string,
-  controllers: ReadonlyMap<string, string>,
-  servesFolders: boolean,
-): string | undefined {
+function whyNotServed(file: string, controllers: ReadonlyMap<string, string>, servesFolders: boolean) {
   const group = parseFileName(file)?.group;
   const [folder = ''] = file.split('/');
   const controllerOfFolderName = controllers.get(groupNameOf(folder) ?? '');

@@ -7,7 +7,6 @@ import { attempt } from '../../base/failure.ts';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { checkSource } from '../../base/source-file.ts';
 import type { ModuleExports } from '../../contract/part-schemas.ts';
-import type { ImportedFiles } from '../../contract/source/files.ts';
 import { isOwnFile } from '../../own-files.ts';
 import { recordBySource } from './import-scan.ts';
 import { ownUrl } from './own-package.ts';
@@ -25,10 +24,7 @@ export interface LoadedFile {
 }
 
 export interface ModuleLoaderOptions {
-  /**
-   * Called with each file that is added to the import closure, or that has changed since it was added. An operation can
-   * import a file when it is called, so the call can come long after the load.
-   */
+  /** Called for a file that the closure gets, or that has changed since: also long after the load, by an operation. */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
 }
 
@@ -50,8 +46,8 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}) {
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
   const resolutions = createResolutions(record, onFile);
-  const recorder =
-    recordByHooks({ record, texts, resolved, resolutions }) ?? recordBySource(record, texts, resolutions);
+  const recorderParts = { record, texts, resolved, resolutions };
+  const recorder = recordByHooks(recorderParts) ?? recordBySource(recorderParts);
   let typescriptReady: Promise<void> | undefined;
   const exportsByPath = new Map<string, ModuleExports>();
 
@@ -82,20 +78,17 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}) {
     }
   }
 
-  const imported: ImportedFiles = {
-    exportsOf: (path) => exportsByPath.get(path),
+  return {
+    exportsOf: (path: string) => exportsByPath.get(path),
     // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
     // change, which the supervisor would then not notice.
-    watch(path) {
+    watch(path: string): void {
       if (!texts.isImported(path)) record(path);
     },
     textOf: texts.textOf,
     imported: texts.imported,
-    resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
-  };
-
-  return {
-    ...imported,
+    resolve: (from: string, specifier: string) =>
+      resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
     load,
     /** Imports a file whose schema is a check, and keeps its exports or the error of its import. It never rejects. */
     async loadSchemas(path: string, loadTimeout: number): Promise<void> {
@@ -110,7 +103,7 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}) {
   };
 }
 
-interface RecorderParts {
+export interface RecorderParts {
   readonly record: (path: string) => void;
   readonly texts: SourceTexts;
   /**
@@ -129,20 +122,21 @@ function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts):
       const from = parentURL?.startsWith('file:') === true ? fileURLToPath(parentURL) : undefined;
       try {
         const next = nextResolve(specifier, context);
-        const isOwnAlias =
-          from !== undefined &&
-          !specifier.startsWith('.') &&
-          next.url.startsWith('file:') &&
-          !next.url.includes('/node_modules/');
-        if (isOwnAlias) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
-        if (from !== undefined && next.url.startsWith('file:'))
-          resolutions.record(from, specifier, fileURLToPath(next.url));
+        if (from === undefined || !next.url.startsWith('file:')) return next;
+        const path = fileURLToPath(next.url);
+        const isOwnAlias = !specifier.startsWith('.') && !next.url.includes('/node_modules/');
+        if (isOwnAlias) resolved.set(`${from}\n${specifier}`, path);
+        resolutions.record(from, specifier, path);
         return next;
       } catch (error) {
-        const missing = missingUrl(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
-        if (missing.startsWith('file:')) record(fileURLToPath(missing));
+        // The URL of the file that Node has not found, which not every error has.
+        const { url: missing = /^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '' } = Object(error);
+        if (String(missing).startsWith('file:')) record(fileURLToPath(missing));
         const url = ownUrl(specifier, error);
-        if (url === undefined) throw error;
+        if (url === undefined) {
+          if (from !== undefined) resolutions.recordMissing(from, error);
+          throw error;
+        }
         return { url, shortCircuit: true };
       }
     },
@@ -162,12 +156,6 @@ function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts):
     return undefined;
   }
   return { beforeImport() {}, afterImport() {} };
-}
-
-/** Returns the URL of the file that Node has not found. Not every error has it. */
-function missingUrl(error: unknown): string | undefined {
-  const { url } = Object(error) as { url?: unknown };
-  return typeof url === 'string' ? url : undefined;
 }
 
 function resolvePackage(from: string, specifier: string): string | undefined {

@@ -18,10 +18,7 @@ export function isServiceFileName(name: string): boolean {
   return SERVICE_FILE.test(name);
 }
 
-/**
- * Parses the name of a file, relative to the controllers folder: `v2/TestController.ts` → `v2/Test` and `ts`. Returns
- * undefined when the file is neither a controller nor the service file.
- */
+/** Parses a name such as `v2/TestController.ts` → `v2/Test` and `ts`; undefined for a file of another kind. */
 export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
   const [, serviceExtension] = SERVICE_FILE.exec(name) ?? [];
   if (serviceExtension !== undefined) return { group: SERVICE, extension: serviceExtension };
@@ -41,8 +38,7 @@ export function listControllers(dir: string, folders?: readonly string[]): Map<s
   const files = new Map<string, string>();
   addControllers(dir, '', files);
   for (const folder of folders ?? (files.has(SERVICE) ? listFolders(dir) : [])) {
-    // A controller with the name of the folder (`V2Controller.ts` beside `v2/`) serves the URLs below that name, so the
-    // folder is not listed.
+    // A controller with the name of the folder (`V2Controller.ts` beside `v2/`) serves the URLs below that name.
     if (files.has(groupNameOf(folder) ?? '')) continue;
     // Fails when the folder no longer exists, or this user is not allowed to read it.
     attempt(() => addControllers(dir, `${folder}/`, files), undefined);
@@ -61,12 +57,9 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
     // server would answer requests without its protections.
     if (group !== SERVICE && !isFile(folder, entry)) continue;
     const currentFile = files.get(group);
-    if (
-      currentFile === undefined ||
-      EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(currentFile.slice(currentFile.lastIndexOf('.') + 1))
-    ) {
+    const currentExtension = currentFile?.replace(/.*\./, '') ?? '';
+    if (currentFile === undefined || EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(currentExtension))
       files.set(group, name);
-    }
   }
 }
 
@@ -87,9 +80,8 @@ export function allowsFolders(loads: Iterable<{ readonly folders?: boolean }>): 
 }
 
 /**
- * Returns the file of another group whose operations have the same ids in the OpenAPI document. Examples: the ids of
- * `v2/Order` and of `V2_orderController.ts` begin with `v2_order`. Those of `Root` and of `Controller.ts` begin with
- * `root`, and the named group is refused.
+ * Returns the file of another group whose operations have the same ids in the OpenAPI document: those of `v2/Order` and
+ * of `V2_orderController.ts` begin with `v2_order`, and those of `Root` and of `Controller.ts` with `root`.
  *
  * @param listing every controller by its group
  */

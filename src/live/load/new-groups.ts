@@ -9,13 +9,7 @@ import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import { isBeingWritten } from './passing-failures.ts';
 import type { Stray } from './stray-service.ts';
 
-/**
- * The decision whether a new group may answer requests:
- * - `admitted`: it answers.
- * - `failed`: its file does not load.
- * - `loading`: another generation of workers is about to serve it.
- * - `rejected`: the folder has code that was not accepted, and the new file is part of it.
- */
+/** `loading`: another generation is about to serve the group. `rejected`: its file is in code that was not accepted. */
 export type Admission = 'admitted' | 'failed' | 'loading' | 'rejected';
 
 /** How long a request still waits for a generation. All questions of one request share it. */
@@ -23,13 +17,10 @@ export interface Patience {
   milliseconds: number;
 }
 
-/** The outcome of a load. `loaded` is absent when the group did not load. */
 export interface GroupOutcome {
   readonly load: GroupLoad;
   readonly loaded?: Group;
 }
-
-export type NewGroups = ReturnType<typeof createNewGroups>;
 
 export interface NewGroupsOptions {
   readonly dir: string;
@@ -53,6 +44,8 @@ const MAX_IMPORTS = 10;
 const MAX_WAIT = 2000;
 /** Maximum number of questions whether one request may be answered by a new group. */
 const MAX_QUESTIONS = 4;
+/** Milliseconds after which a request asks no more: an answer about an import that hangs takes 14 s. */
+const MAX_ASKING = 20_000;
 const REJECTED =
   'the newest generation was rejected, so no new file of the folder serves: correct what the log names as generation-rejected';
 
@@ -65,7 +58,8 @@ export function createNewGroups(options: NewGroupsOptions) {
   /** Returns the group when it answers. @throws HttpError GROUP_NOT_LOADABLE or GROUP_LOADING */
   async function find(group: string): Promise<Group | undefined> {
     const patience = { milliseconds: MAX_WAIT };
-    for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
+    const begun = performance.now();
+    for (let questions = 0; questions < MAX_QUESTIONS && performance.now() - begun < MAX_ASKING; questions++) {
       const file = fileOf(group);
       if (file === undefined) return undefined;
       const reason = brokenReason(file);

@@ -50,7 +50,6 @@ export function provideOwnPackage(path: string, source: string): void {
 
 const ENTRIES = ['gatefold', 'gatefold/client', 'gatefold/testing'];
 
-/** Returns the path of the package.json of the package `gatefold` that Node finds from a file. */
 function findPackage(from: string): string | undefined {
   return attempt(() => module.createRequire(from).resolve('gatefold/package.json'), undefined);
 }

@@ -4,17 +4,6 @@
 import { dirname, join } from 'node:path';
 import { nearestManifest } from '../../base/manifest.ts';
 
-/**
- * Reads the nearest package.json above a file. Returns undefined where there is none. The field `type` is undefined
- * when it is missing or no text.
- */
-export function readPackageType(file: string) {
-  const manifest = nearestManifest(dirname(file));
-  if (manifest === undefined) return undefined;
-  const { type } = manifest.fields;
-  return { path: manifest.path, type: typeof type === 'string' ? type : undefined };
-}
-
 /** Matches the errors of Node, tsx and esbuild for an ES module that is loaded as CommonJS. */
 const TAKEN_FOR_COMMONJS =
   /Unexpected token 'export'|Cannot use (?:import statement|'import\.meta') outside a module|top level bodies of modules|"cjs" output format/;
@@ -26,21 +15,21 @@ const TAKEN_FOR_COMMONJS =
  */
 export function explainPackageType(message: string, file: string): { reason: string; dueTo: string } | undefined {
   if (!TAKEN_FOR_COMMONJS.test(message)) return undefined;
-  const packageType = readPackageType(file);
-  if (packageType?.type === 'module') return undefined;
-  const [why, cure] = explainCommonJs(packageType);
+  const manifest = nearestManifest(dirname(file));
+  if (manifest?.fields.type === 'module') return undefined;
+  const [why, cure] = explainCommonJs(manifest);
   const syntax = /top level bodies|Top-level await/.test(message)
     ? 'await outside of an async function'
     : 'import or export';
   return {
     reason: `Node takes it for CommonJS, because ${why}, and it has ${syntax}: ${cure}`,
-    dueTo: packageType?.path ?? join(dirname(file), 'package.json'),
+    dueTo: manifest?.path ?? join(dirname(file), 'package.json'),
   };
 }
 
-function explainCommonJs(packageType: ReturnType<typeof readPackageType>): readonly [why: string, cure: string] {
-  if (packageType === undefined) return ['there is no package.json above it', 'make one with "type": "module"'];
-  const { path, type } = packageType;
-  const why = type === undefined ? `${path} has no "type"` : `${path} says "type": ${JSON.stringify(type)}`;
-  return [why, 'write "type": "module" there (npm pkg set type=module)'];
+function explainCommonJs(manifest: ReturnType<typeof nearestManifest>): readonly [why: string, cure: string] {
+  if (manifest === undefined) return ['there is no package.json above it', 'make one with "type": "module"'];
+  const { path, fields } = manifest;
+  const says = typeof fields.type === 'string' ? `says "type": ${JSON.stringify(fields.type)}` : 'has no "type"';
+  return [`${path} ${says}`, 'write "type": "module" there (npm pkg set type=module)'];
 }

@@ -35,7 +35,6 @@ export type ServiceState =
 
 export interface Location {
   readonly groupInUrl: string;
-  /** The path segments after the group. */
   readonly slugs: readonly string[];
 }
 
@@ -63,8 +62,7 @@ export function createGroups(options: GroupsOptions) {
   const files = createFileLoader({ dir, loadTimeout, onFile, madeTypes });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
-  /** By the name of a tool: the name of its group. */
-  const toolOwners = new Map<string, string>();
+  const groupByTool = new Map<string, string>();
   let serviceState: ServiceState = { kind: 'none' };
   const listing = createListing(dir, log);
   const newGroups = createNewGroups({
@@ -110,8 +108,7 @@ export function createGroups(options: GroupsOptions) {
   }
 
   /**
-   * Returns the group that a URL names, or undefined when there is none. Returns a promise only when a new file has to
-   * be imported.
+   * Returns the group that a URL names. Returns a promise only when a new file has to be imported.
    *
    * @throws HttpError GROUP_NOT_LOADABLE
    */
@@ -142,19 +139,18 @@ export function createGroups(options: GroupsOptions) {
       const contractOptions = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch };
       const bare = createGroup(group, exported, source.isHidden, isRoot(group));
       const created = withContract(bare, source, contractOptions);
-      checkTools(created, toolOwners, path);
+      checkTools(created, groupByTool, path);
       return applyRules(created, serviceState, path);
     });
     if (loaded === undefined) return { load };
     return { load: { ...load, ...describeGroup(loaded, reportsOperations) }, loaded };
   }
 
-  function publish(group: Group): Group {
-    for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
+  function publish(group: Group): void {
+    for (const tool of toolsOf(group).keys()) groupByTool.set(tool, group.name);
     ownsCors ||= Array.from(group.operations.values()).some(({ mount }) => mount?.ownsCors === true);
     groupsByUrl.set(group.name, group);
     groupsByUrl.set(urlNameOf(group.name), group);
-    return group;
   }
 
   async function loadService(file: string): Promise<GroupLoad> {
@@ -172,9 +168,7 @@ export function createGroups(options: GroupsOptions) {
     return { ...load, ...factsOfService(loaded) };
   }
 
-  /**
-   * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
-   */
+  /** Loads one group after the other. When a load ends the process, the last call of `onLoading` names the file. */
   async function loadAll({ skip, onLoading, ...order }: LoadAllOptions): Promise<GroupLoad[]> {
     files.setPatience(order.patience ?? 1);
     const loads: GroupLoad[] = [];
@@ -193,13 +187,9 @@ export function createGroups(options: GroupsOptions) {
     };
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
-    if (serviceFile !== undefined) {
-      serviceState = { kind: 'broken' };
-      loads.push(await load(SERVICE, serviceFile));
-    } else if (order.needsService) {
-      serviceState = { kind: 'broken' };
-      loads.push(refuseService('service.ts', SERVICE_IS_GONE));
-    }
+    if (serviceFile !== undefined || order.needsService) serviceState = { kind: 'broken' };
+    if (serviceFile !== undefined) loads.push(await load(SERVICE, serviceFile));
+    else if (order.needsService) loads.push(refuseService('service.ts', SERVICE_IS_GONE));
     // The imports of a service file that does not load are unknown.
     const stray = serviceFile !== undefined && serviceState.kind === 'broken' ? undefined : await findStray();
     if (stray !== undefined) {

@@ -1,6 +1,5 @@
-// Records how an import finds its file: by symbolic links, and by each package.json that Node reads on the way. When
-// one of them changes, the same import leads to other code, although no imported file has changed. So they are parts
-// of the import closure (module-loader.ts).
+// Records how an import finds its file: the symbolic links and each package.json on the way. When one of them changes,
+// the same import leads to other code, so they are parts of the import closure (module-loader.ts).
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,10 +20,8 @@ export function createResolutions(
   recordFile: (path: string) => void,
   onFile: ((file: LoadedFile) => void) | undefined,
 ) {
-  /** By the path of a link: the real path behind it. */
-  const links = new Map<string, string>();
-  /** The folders whose package.json is recorded. */
-  const folders = new Set<string>();
+  const realPathByLink = new Map<string, string>();
+  const recordedFolders = new Set<string>();
 
   /** Returns the real path of a file, and adds the symbolic links on the way to the closure. @throws Error no file */
   function realPathOf(path: string): string {
@@ -34,10 +31,10 @@ export function createResolutions(
   }
 
   function recordLink(path: string, realPath: string): void {
-    const earlier = links.get(path);
+    const earlier = realPathByLink.get(path);
     const target = earlier === undefined || earlier === realPath ? realPath : MIXED;
     if (earlier === target) return;
-    links.set(path, target);
+    realPathByLink.set(path, target);
     onFile?.({ path, fingerprint: target, link: true });
   }
 
@@ -47,7 +44,8 @@ export function createResolutions(
     recordManifests(imported);
     if (/^(?:\.{1,2}\/|\/|file:)/.test(specifier)) {
       const text = specifier.replace(/[?#].*$/, '');
-      recordWay(text.startsWith('file:') ? fileURLToPath(text) : resolve(dirname(importer), decode(text)));
+      const path = text.startsWith('file:') ? fileURLToPath(text) : attempt(() => decodeURIComponent(text), text);
+      recordWay(resolve(dirname(importer), path));
     } else if (!specifier.startsWith('#')) recordPackage(importer, specifier);
   }
 
@@ -64,12 +62,17 @@ export function createResolutions(
     }
   }
 
+  /** Records where a package is missing. An operation or a package can import it, and Node keeps such a failure. */
+  function recordMissing(importer: string, error: unknown): void {
+    placesOfPackage(String(error), importer).forEach(recordFile);
+  }
+
   /** Records each package.json that decides how Node loads a file and resolves its imports. */
   function recordManifests(path: string): void {
     for (const folder of foldersAbove(path)) {
       const manifest = join(folder, 'package.json');
-      const isKnown = folders.has(folder);
-      folders.add(folder);
+      const isKnown = recordedFolders.has(folder);
+      recordedFolders.add(folder);
       if (!isKnown) recordFile(manifest);
       if (fingerprint(manifest) === 'absent') continue;
       if (!isKnown && !isPackageFile(manifest)) recordTargets(manifest);
@@ -87,9 +90,11 @@ export function createResolutions(
 
   return {
     record,
+    recordMissing,
     recordManifests,
     realPathOf,
-    links: (): LoadedFile[] => Array.from(links, ([path, target]) => ({ path, fingerprint: target, link: true })),
+    links: (): LoadedFile[] =>
+      Array.from(realPathByLink, ([path, target]) => ({ path, fingerprint: target, link: true })),
   };
 }
 
@@ -100,8 +105,7 @@ function placesOf(specifier: string, importer: string): string[] {
 }
 
 /**
- * Returns the paths whose change can cure a load that has not found a package: `npm ci` brings them. While it writes
- * the package, the next load names the file that is still missing.
+ * Returns the paths whose change can cure a load without a package: `npm ci` brings them, one after the other.
  *
  * @param reason the message of Node
  */
@@ -126,8 +130,4 @@ function shorten(path: string, realPath: string): [path: string, realPath: strin
 
 function isPackageFile(path: string): boolean {
   return /[\\/]node_modules[\\/]/.test(path);
-}
-
-function decode(text: string): string {
-  return attempt(() => decodeURIComponent(text), text);
 }

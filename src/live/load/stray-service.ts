@@ -25,6 +25,7 @@ const IN_FOLDER =
   'it uses defineService, but only the service file above this folder sets rules: move them there, or import it there';
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
 const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
+const PLAIN_IMPORT = /^\s*(?:import|export|const|let|var)\b(?! type\b)[^;'"]*\bdefineService\b[^;'"]*['"]gatefold['"]/m;
 /** Matches files that nobody loads: tests, and declarations of types. */
 const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 
@@ -43,15 +44,12 @@ export function createStraySearch(dir: string) {
       const isSecond = isServiceFileName(name) && serviceFile !== undefined && name !== serviceFile;
       if (isServiceFileName(name) ? !isSecond : !(await usesDefineService(path, fingerprint(path)))) continue;
       if (imported.has(realPathOf(path))) continue;
-      const reason = name.includes('/') ? IN_FOLDER : OTHER_NAME;
-      return { file: name, reason: isSecond ? secondFileReason(name, serviceFile) : reason };
+      const cure = `remove one of them, or import ${name} in ${serviceFile}`;
+      const isBeside = `only ${serviceFile} sets rules, and ${name} is beside it: ${cure}`;
+      return { file: name, reason: isSecond ? isBeside : name.includes('/') ? IN_FOLDER : OTHER_NAME };
     }
     return undefined;
   };
-}
-
-function secondFileReason(second: string, serviceFile: string): string {
-  return `only ${serviceFile} sets rules, and ${second} is beside it: remove one of them, or import ${second} in ${serviceFile}`;
 }
 
 /**
@@ -90,25 +88,18 @@ function mentionsDefinition(text: string): boolean {
   return text.includes('defineService') && text.includes('gatefold');
 }
 
-/**
- * Whether a text imports `defineService` of Gatefold, or exports it again. A comment or a string that has the word does
- * not count, and neither does the import of its type.
- */
+/** Whether a text imports or exports the value `defineService` of Gatefold. A comment, a string or a type is none. */
 async function isDefinition(text: string): Promise<boolean> {
   if (!mentionsDefinition(text)) return false;
   const { tokenize } = await import('../../contract/source/tokens.ts');
   try {
     const { tokens } = tokenize(text);
     const imports = tokens.flatMap(({ value }, index) => (GATEFOLD.test(value) ? importedNames(tokens, index) : []));
-    return (
-      imports.includes('defineService') ||
-      (imports.includes('*') && tokens.some(({ value }) => value === 'defineService'))
-    );
+    const usesAll = imports.includes('*') && tokens.some(({ value }) => value === 'defineService');
+    return usesAll || imports.includes('defineService');
   } catch {
     // A file that cannot be parsed is refused only if its import is plain to see.
-    return /^\s*(?:import|export|const|let|var)\b(?! type\b)[^;'"]*\bdefineService\b[^;'"]*['"]gatefold['"]/m.test(
-      text,
-    );
+    return PLAIN_IMPORT.test(text);
   }
 }
 
@@ -124,10 +115,7 @@ function importedNames(tokens: readonly Token[], index: number): readonly string
   return words.filter((_, position) => words[position - 1] !== 'type');
 }
 
-/**
- * Returns the names of the files of code, apart from those that nobody loads, in the controllers folder and in its
- * folders with controllers.
- */
+/** Returns the files of code in the controllers folder and its folders with controllers, but those nobody loads. */
 function listCodeFiles(dir: string, controllers: Controllers): string[] {
   const folders = new Set(['', ...Array.from(controllers.values(), (file) => file.slice(0, file.indexOf('/') + 1))]);
   return Array.from(folders).flatMap((folder) => {

@@ -1,5 +1,4 @@
-// Lets this process load TypeScript. Node 22.18 and later strip types by themselves. Older versions need `tsx`, a
-// development dependency.
+// Lets this process load TypeScript. Node 22.18 and later strip types by themselves. Older versions need `tsx`.
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
@@ -16,10 +15,7 @@ const isCompiledByRunner = process.env.JEST_WORKER_ID !== undefined || 'env' in 
 const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 
-/**
- * Loads the compiler of TypeScript, `tsx` or Node's own, before a file needs the compiler. Otherwise, the first load of
- * a small folder would mostly wait for the compiler.
- */
+/** Loads the compiler, `tsx` or Node's own, for which the first load of a small folder would mostly wait. */
 export async function prepareTypeScript(): Promise<void> {
   if (isCompiledByRunner) return;
   const support = typescriptSupport();

@@ -14,10 +14,7 @@ export type Step =
 export interface GenerationStep {
   readonly kind: 'generation';
   readonly cause: string;
-  /**
-   * A trial finds out whether more groups load now, although nothing has changed. It is dropped if they do not, and
-   * also when another step is due.
-   */
+  /** A trial finds out whether more groups load now, and is dropped if they do not, or when another step is due. */
   readonly isTrial?: boolean;
 }
 
@@ -59,7 +56,6 @@ export class Agenda {
     this.#deaths = new Backoff({ ...DEATH_PAUSES, freeFailures: service.workerCount }, service.now);
   }
 
-  /** Whether the next step is a generation. */
   get isGenerationDue(): boolean {
     return this.#nextGeneration !== undefined;
   }
@@ -73,11 +69,6 @@ export class Agenda {
     this.#deaths.recordFailure();
   }
 
-  countDeath(): void {
-    this.tally.workersDied++;
-  }
-
-  /** Returns the step that is due, and removes it from the agenda. */
   takeNext(): Step | Wait {
     const step = this.#nextGeneration ?? this.#chooseStep();
     if (step.kind === 'generation') this.#nextGeneration = undefined;
@@ -105,7 +96,6 @@ export class Agenda {
     return isNoWorkerLeft ? generationFor('no worker is left') : { kind: 'replacement', count };
   }
 
-  /** Returns the milliseconds until a trial is due, or infinity when every group loads. */
   #timeUntilTrial(): number {
     const loads = Array.from(this.#service.table.current.groups.values());
     const names = loads.flatMap(({ ok, file }) => (ok ? [] : [file]));
@@ -154,18 +144,18 @@ export class Agenda {
     this.#loads.reset();
   }
 
-  /**
-   * Records that the new generation is rejected and the old one keeps serving. Logs the reason, unless a retry has
-   * failed for the same reason.
-   */
+  /** Records that the old generation keeps serving. Logs the reason, unless a retry has failed for the same reason. */
   #reject(step: Step, duration: number, failures: readonly GroupLoad[], error?: string): void {
-    const { log, table } = this.#service;
+    const { log, table, pool } = this.#service;
     const cause = step.kind === 'generation' ? step.cause : step.kind;
     const last = this.rejection;
     const isRepeated =
       cause === RETRY && JSON.stringify(last?.failures) === JSON.stringify(failures) && last?.error === error;
     const generation = table.newest;
-    const effect = `generation ${table.current.generation} serves on`;
+    const isServing = pool.serving().length > 0;
+    const effect = isServing
+      ? `generation ${table.current.generation} serves on`
+      : 'requests wait until a generation serves';
     for (const facts of isRepeated ? [] : error === undefined ? failures.map(loadFailureFacts) : [{ error }]) {
       log.error('generation-rejected', { generation, cause, ...facts, effect });
     }
@@ -179,14 +169,16 @@ export class Agenda {
   #postponeReplacement(result: Extract<StepResult, { kind: 'differs' }>, duration: number): void {
     const { difference, groups } = result;
     // The pause is short after a group that came or went: the next replacement loads it, or the watch reports a change.
-    // For any other difference, the pauses grow: the cause may be a database that is down, and no event reports that
-    // the database is back.
+    // For any other difference, the pauses grow: no event reports that a database is back, for example.
     if (difference === 'group-missed') return this.#deaths.recordFailure();
     if (difference === 'other-code') this.#nextGeneration ??= generationFor('the folder has changed');
     if (!this.#isReplacementRejected) {
       this.#isReplacementRejected = true;
       this.#loads.reset();
-      const effect = 'fewer workers serve until the folder loads again';
+      const effect =
+        difference === 'other-code'
+          ? 'the folder has changed meanwhile, so a generation loads it'
+          : 'fewer workers serve until the folder loads again';
       const { generation } = this.#service.table.current;
       this.#service.log.warn('replacement-rejected', { generation, groups: groups.map(loadFailureFacts), effect });
     }

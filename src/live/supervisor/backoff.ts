@@ -1,11 +1,9 @@
-// A back-off says when a failed attempt is made again although nothing has changed. Its cause may be gone: a database
-// may be back. The pause doubles with each failure, and grows with the duration of the attempt, so that attempts never
-// cost much.
+// A back-off says when a failed attempt is made again although nothing has changed: a database may be back. The pause
+// doubles with each failure, and grows with the duration of the attempt, so that attempts never cost much.
 
 export interface BackoffOptions {
-  /** Milliseconds of the first pause. */
+  /** Milliseconds of the first pause, and of the longest that comes by doubling. */
   readonly firstPause: number;
-  /** Maximum milliseconds of a pause that grows by doubling. */
   readonly maxPause: number;
   /** Number of failures that have no pause. Default: 0. */
   readonly freeFailures?: number;

@@ -24,7 +24,6 @@ export interface GenerationRecord {
   readonly generation: number;
   /** The reason why `release` does not load, or the files of `release` that do not load. */
   readonly errors: readonly LoadFailure[];
-  /** The controllers folder that serves. */
   readonly serving?: string | undefined;
   /** Controllers folders of older generations, whose workers still serve until they have drained. */
   readonly draining: readonly string[];

@@ -1,5 +1,4 @@
-// The groups of the generation that serves, and comparisons of the groups that a load found with them. The callers
-// decide what follows from a difference.
+// The groups of the generation that serves, and their comparisons with the groups that a load found.
 import { readdirSync } from 'node:fs';
 import { attempt } from '../../base/failure.ts';
 import { SERVICE } from '../../base/group-name.ts';
@@ -22,17 +21,11 @@ export class GroupTable {
   newest = 0;
   /** Whether a generation has served in which every group had loaded. */
   wasComplete = false;
-  /** The names of all groups that have ever served. */
   readonly #served = new Set<string>();
 
   /** Returns the groups that have served, and do not any more because their files do not load. */
   lost(): GroupLoad[] {
     return [...this.current.groups.values()].filter(({ ok, group }) => !ok && this.#served.has(group));
-  }
-
-  /** Returns the number of the generation that begins to load. */
-  beginGeneration(): number {
-    return ++this.newest;
   }
 
   /** Adds a new group of the generation that serves. A group that has answered keeps its good outcome. */
@@ -81,7 +74,6 @@ export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: 
   return groups.some(({ group }) => listing.has(group));
 }
 
-/** How a replacement differs from the workers that serve. */
 export type Difference =
   /** A group that serves did not load. */
   | 'group-lost'

@@ -19,9 +19,7 @@ export type LoaderResult =
 
 export interface LoadOrder {
   readonly generation: number;
-  /** The number of workers. */
   readonly count: number;
-  /** Whether a folder without a service file must not serve. */
   readonly needsService: boolean;
   /** A trial skips no file, and leaves the reserve of workers to the next change. */
   readonly isTrial?: boolean;
@@ -43,10 +41,7 @@ const MAX_BLAMELESS_TRIES = 3;
 export class Loader {
   readonly #options: LoaderOptions;
   #running: AbortController | undefined;
-  /**
-   * Whether `abortIfStuck` has aborted the last load. The next load is then not aborted. So a slow folder that changes
-   * all the time does load in the end.
-   */
+  /** Whether `abortIfStuck` has aborted the last load. The next one is not aborted, so a slow folder loads at last. */
   #wasLastAborted = false;
   /** The files that ended or hung a worker. A load skips such a file until it changes, or loads in a trial. */
   readonly #harmful = new Map<string, { readonly reason: string; readonly fingerprint: string }>();
@@ -147,11 +142,7 @@ export class Loader {
     return { kind: 'loaded', reports };
   }
 
-  async #loadTogether(
-    { generation, count, isTrial }: LoadOrder,
-    selection: FileSelection,
-    signal: AbortSignal,
-  ): Promise<TryOutcome> {
+  async #loadTogether({ generation, count, isTrial }: LoadOrder, selection: FileSelection, signal: AbortSignal) {
     const { pool } = this.#options;
     const workers: WorkerHandle[] = [];
     const reports: WorkerReport[] = [];
@@ -191,10 +182,7 @@ function lacksGroup({ groups }: WorkerReport, all: readonly WorkerReport[]): boo
   );
 }
 
-/**
- * Merges the reports. A group fails if it failed in one worker. A file that changed during the load is listed once for
- * each content that a worker read.
- */
+/** Merges the reports. A group fails if it failed in one worker. A file is listed for each content that was read. */
 function merge(reports: readonly WorkerReport[]): { groups: GroupLoad[]; files: LoadedFile[] } {
   const groups = new Map<string, GroupLoad>();
   const files = new Map<string, LoadedFile>();

@@ -1,7 +1,6 @@
 // The rule for code that comes between two generations: nothing serves that was not accepted together with the rules
-// that it serves under. A worker imports a new file at its first request only if a new generation would give the same
-// result. The one function that decides so is called before the import of a new group, and again when all workers have
-// imported the group.
+// that it serves under. A worker imports a new file only if a new generation would give the same result. The function
+// is called before the import of a new group, and again when all workers have imported the group.
 import type { FolderWatch } from '../folder/watch.ts';
 import type { GroupTable } from './group-table.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';

@@ -11,13 +11,11 @@ export interface NewGroupsOptions {
   readonly workers: () => readonly WorkerHandle[];
   /** See may-serve.ts. `load` is undefined before the import. */
   readonly mayServe: (worker: WorkerHandle, load: GroupLoad | undefined) => boolean;
-  /** Called when a group begins to answer. */
   readonly onAdmitted: (load: GroupLoad) => void;
 }
 
 /** @returns the function to call when a worker asks whether it may serve a new group */
 export function createNewGroups({ workers, mayServe, onAdmitted }: NewGroupsOptions) {
-  /** The groups whose imports are under way. */
   const pending = new Set<string>();
 
   async function spread(first: WorkerHandle, group: string): Promise<void> {
@@ -48,8 +46,5 @@ export function createNewGroups({ workers, mayServe, onAdmitted }: NewGroupsOpti
   };
 }
 
-/**
- * Milliseconds for the first import of a group: the time limit of an import and the search for a mistake. The other
- * workers get less time, so that a worker that hangs delays nobody.
- */
+/** Milliseconds of an import and of the search for a mistake. A hanging worker among the others must delay nobody. */
 const FIRST_IMPORT_LIMIT = 14_000;

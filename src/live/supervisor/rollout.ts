@@ -30,7 +30,7 @@ export async function rollOut(
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   // While a trial loads, the watch compares the folder with the files that serve: they stay if the trial is dropped.
   if (!isTrial) watch.beginLoad(snapshot);
-  const generation = table.beginGeneration();
+  const generation = ++table.newest;
   const outcome = await loader.load({ generation, count: workerCount, needsService: service.mark.isSet(), isTrial });
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
   // A change aborts a load that hangs, every other step aborts a trial, and the end of the service aborts every load.
@@ -41,8 +41,7 @@ export async function rollOut(
     if (wantsTypes && (await service.makeTypes?.())) return { kind: 'outdated', change: 'contracts.gen.ts' };
     if (isTrial && !hasMoreGroups(table.current.groups, groups)) return { kind: 'no-change' };
     if (isServing() && !isReadable(dir)) {
-      // The folder was removed during the load. The watch now compares the folder with an empty snapshot, so it reports
-      // a change as soon as the folder is back.
+      // The folder was removed during the load. From an empty snapshot, the watch reports a change when it is back.
       watch.beginLoad(new Map());
       return { kind: 'no-change' };
     }

@@ -39,18 +39,15 @@ export interface Dev {
 
 export interface ServeOptions {
   readonly settings: Settings;
-  /** The sockets that systemd has opened. */
   readonly listenFds?: ListenFds;
   readonly log: Log;
   /** Writes the log lines that are still buffered. Called just before the process ends. */
   readonly flush: () => void;
   /** Undefined when the workers write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
-  /** Undefined when OPS_PORT is off. */
+  /** Each of the next three is undefined without its setting: OPS_PORT, TLS, STORE. */
   readonly opsServer?: OperationsServer | undefined;
-  /** Undefined for HTTP without TLS. */
   readonly certificates?: Certificates | undefined;
-  /** The store that several machines share; undefined when the files of the data folder are used. */
   readonly store?: SharedStore | undefined;
   /** Lists the routes on the terminal; undefined when nobody watches a terminal. */
   readonly announcer?: Announcer | undefined;
@@ -58,9 +55,7 @@ export interface ServeOptions {
   readonly isWithoutServiceFile?: boolean;
   /** Whether a start whose groups do not load, as READY demands, ends with an error. */
   readonly exitsIfNotReady?: boolean;
-  /** Only in `gatefold dev`. */
   readonly dev?: Dev | undefined;
-  /** Where a debugger finds the worker that serves. */
   readonly inspect?: InspectorAddress | undefined;
 }
 
@@ -80,6 +75,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   let isServing = false;
   /** The time of the first signal to stop. */
   let stoppingSince: number | undefined;
+  const isStopping = () => stoppingSince !== undefined;
 
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
@@ -89,7 +85,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (isOnTerminal && !isatty(2)) return stop(signal);
     // Otherwise an operator has sent SIGHUP, to repeat a failed order of a certificate and to load everything again.
     certificates?.retryNow();
-    supervisor?.renew();
+    supervisor?.requestGeneration('signal');
   });
   watchLauncher((pid) => {
     if (isStopping()) return;
@@ -111,15 +107,18 @@ export async function serve(options: ServeOptions): Promise<void> {
       mark.clear();
     }
     await openOpsPort();
-    // Without a copy of the store's credentials table on this machine, the start waits for the table. A worker with an
-    // empty table would refuse all keys.
+    // Without a copy of the store's table on this machine, the start waits. An empty table would refuse all keys.
     await store?.start().catch(failStart);
     // The port of the service is bound only when there is a certificate. Before the first one is issued, the ACME
     // server may have to check this machine on the same port, where acme/challenges.ts then listens.
     await certificates?.start().catch(failStart);
     const ledger = await openLedger();
     if (isStopping()) return;
-    const { http } = options.listenFds ?? {};
+    const { http, httpPort } = options.listenFds ?? {};
+    if (httpPort !== undefined && settings.httpPort === undefined)
+      throw new StartError(
+        'LISTEN_FDS: there is a socket http-port, and HTTP_PORT is off: stop that socket, or set it',
+      );
     const port = await (http === undefined ? openPort(settings.port, host) : adoptPort(http, settings.port, host));
     if (isStopping()) return;
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
@@ -127,8 +126,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...{ workerCount, dir: controllersDir, port, mark, drainTimeout, acceptFor, log },
       ...{ dataDir, store, secureState: certificates?.state, inspect: options.inspect },
       makeTypes: dev?.makeTypes,
-      spent: (worker, spendings) => worker.send({ kind: 'balances', balances: ledger.spend(spendings) }),
-      metrics: (worker, metrics) => opsServer?.addReport(worker.pid ?? 0, metrics),
+      received(worker, message) {
+        if (message.kind === 'metrics') opsServer?.addReport(worker.pid ?? 0, message.metrics);
+        if (message.kind === 'spent') worker.send({ kind: 'balances', balances: ledger.spend(message.spendings) });
+      },
       onGroups(servingGroups) {
         const groups = [...servingGroups];
         announcer?.showChanges(groups);
@@ -166,10 +167,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.stderr.write(`gatefold: ${isStartError ? error.message : `Cannot start: ${String(error)}`}\n`, () =>
       process.exit(1),
     );
-  }
-
-  function isStopping(): boolean {
-    return stoppingSince !== undefined;
   }
 
   /** Opens the operations port before any worker loads, so that health checks see a start that is slow or fails. */
@@ -257,21 +254,14 @@ function logShadowed({ docs, mcp, controllersDir, basePath }: Settings, log: Log
   shadow('Register', '/register', 'POST is the registration of docs/IDENTITY.md and not the group: rename the group');
 }
 
-/**
- * Milliseconds after a signal to stop in which any further signal counts as a second delivery of the first. A signal
- * after this time forces the stop.
- */
+/** Milliseconds in which a further signal to stop is a second delivery of the first. A later one forces the stop. */
 const REDELIVERY_TIME = 25;
 /**
  * Milliseconds for which the workers still accept connections after a signal to stop. In this time, the supervisor
- * closes its copy of the listening socket. A last copy here would let the kernel complete connections that nobody
- * accepts.
+ * closes its copy of the socket. With a last copy, the kernel would complete connections that nobody accepts.
  */
 const ACCEPT_TIME = 100;
-/**
- * Replaces ACCEPT_TIME when there is an operations port. In this longer time, a load balancer sees that /readyz answers
- * 503, and uses other servers. HAProxy with deploy/haproxy.cfg needs 700 ms.
- */
+/** With OPS_PORT, a load balancer sees the 503 of /readyz first. HAProxy with deploy/haproxy.cfg needs 700 ms. */
 const ACCEPT_TIME_WITH_OPS_PORT = 1000;
 
 /** Logs a warning for each path that every user can change. @throws StartError when the folder cannot be read */

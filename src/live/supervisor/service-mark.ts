@@ -46,7 +46,6 @@ export function createServiceMark(dataDir: string, log: Log) {
     update(load: GroupLoad | undefined): void {
       if (load?.ok === true) write(load.isEmpty !== true);
     },
-    /** Called when the operator wants to serve without a service file. */
     clear: () => write(false),
   };
 }

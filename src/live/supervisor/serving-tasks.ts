@@ -12,7 +12,6 @@ export interface ServingTasksOptions {
   readonly pool: Pick<Pool, 'serving'>;
   readonly table: Pick<GroupTable, 'current'>;
   readonly log: Log;
-  /** The folder of controllers. */
   readonly dir: string;
   /** The folder of the tasks' state, unless there is a store; undefined in tests, which have no tasks. */
   readonly dataDir?: string | undefined;

@@ -8,18 +8,15 @@ import type { Service } from './step-parts.ts';
 export type SupervisorStatus = ReturnType<typeof describeService> & {
   /** Events published since the start, and the bytes of those that are kept. */
   readonly channels?: { readonly published: number; readonly keptBytes: number };
+  readonly tasks?: readonly TaskState[] | undefined;
 };
-export type GroupCounts = SupervisorStatus['groups'];
 export type WorkerStatus = SupervisorStatus['workers'][number];
 
 /** A generation that was rejected, so the code that serves is older than the folder. */
 export interface Rejection {
   readonly generation: number;
   readonly at: Date;
-  /**
-   * Groups that still serve their old code, because their new code did not load. The list is empty when no controller
-   * is to blame.
-   */
+  /** Groups that serve their old code, because their new code did not load. Empty when no controller is to blame. */
   readonly failures: readonly GroupLoad[];
   /** The reason for the rejection, when no controller is to blame. */
   readonly error?: string | undefined;
@@ -35,14 +32,10 @@ export interface Tally {
 }
 
 export function describeService(
-  { table, pool, tasks }: Pick<Service, 'table' | 'pool' | 'tasks'>,
+  { table, pool }: Pick<Service, 'table' | 'pool'>,
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ) {
   const { current, wasComplete } = table;
-  /** Undefined while no generation has had tasks. */
-  const taskStates: { readonly tasks?: readonly TaskState[] | undefined } = tasks.runner
-    ? { tasks: [...tasks.runner.tasks.values()] }
-    : {};
   return {
     /** The number of the generation that serves, or 0 when none serves yet. */
     generation: current.generation,
@@ -59,12 +52,9 @@ export function describeService(
       loaded: [...current.groups.values()].filter(({ ok, group }) => ok && group !== SERVICE).length,
       /** The groups of `notLoadable` that have served. */
       lost: table.lost(),
-      /** Whether a generation has served in which every group had loaded. */
       wasComplete,
     },
-    /** The newest generation, if it was rejected. */
     rejected: rejection,
-    ...taskStates,
     ...tally,
   };
 }

@@ -13,10 +13,8 @@ import type { Port } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface Service {
-  /** The path of the controllers folder. */
   readonly dir: string;
   readonly workerCount: number;
-  /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
   /** Every worker of every generation shares the socket of this port. */
   readonly port: Port;
@@ -35,16 +33,13 @@ export interface Service {
   readonly table: GroupTable;
   readonly mark: ServiceMark;
   readonly tasks: ServingTasks;
-  /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
-  /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
 }
 
 /** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
 export type StepResult =
   | { readonly kind: 'serving'; readonly release: string }
-  /** Replacements serve. */
   | { readonly kind: 'replaced'; readonly count: number }
   /** The new generation would lose groups that serve, so the old one stays. */
   | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
@@ -78,11 +73,7 @@ export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, w
  * @param leaving the workers that end soon, whose inspector another worker gets
  * @returns the text of the error when no worker can serve
  */
-export async function listen(
-  service: Service,
-  workers: readonly WorkerHandle[],
-  leaving: readonly WorkerHandle[],
-): Promise<string | undefined> {
+export async function listen(service: Service, workers: readonly WorkerHandle[], leaving: readonly WorkerHandle[]) {
   const { port, inspect, log, pool } = service;
   sendSecureState(service, workers);
   // A worker closes its inspector after the pause at a breakpoint. So an edit waits for the end of a pause.

@@ -5,6 +5,7 @@ import type { FolderWatch } from '../folder/watch.ts';
 import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { parseFileName } from '../load/naming.ts';
+import type { FromWorker } from '../worker/messages.ts';
 import { Agenda, type Step } from './agenda.ts';
 import { GroupTable } from './group-table.ts';
 import { Loader } from './load-in-workers.ts';
@@ -25,7 +26,7 @@ export interface SupervisorOptions
   extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log' | 'mark'>,
     Partial<Pick<Service, 'secureState' | 'onGroups' | 'inspect' | 'makeTypes'>>,
     Pick<ServingTasksOptions, 'dataDir' | 'store'>,
-    Pick<WorkerEvents, 'spent' | 'metrics'> {
+    Partial<Pick<WorkerEvents, 'received'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
   readonly onResult?: ((result: StepResult) => void) | undefined;
@@ -57,18 +58,15 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     const { dir, now = () => performance.now(), secureState, onGroups, inspect, makeTypes } = options;
-    const pool = options.createPool(this.#workerEvents(options));
+    const pool = options.createPool(this.#workerEvents());
     const watch = options.createWatch((cause) => this.#onChange(cause));
     const table = new GroupTable();
     const loader = new Loader({ dir, pool, table });
-    const { workerCount, drainTimeout, port, log, mark, dataDir, store } = options;
-    const tasks = new ServingTasks({ pool, table, log, dir, dataDir, store });
+    const tasks = new ServingTasks({ ...options, pool, table });
+    const { signal: stopping } = this.#stopping;
     this.#options = options;
-    this.#service = {
-      ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, mark, secureState, onGroups, now },
-      ...{ tasks, inspect, makeTypes },
-      stopping: this.#stopping.signal,
-    };
+    const optional = { secureState, onGroups, inspect, makeTypes, now };
+    this.#service = { ...options, ...optional, pool, watch, loader, table, tasks, stopping };
     this.#agenda = new Agenda(this.#service);
     this.#requestGroup = createNewGroups({
       workers: pool.all,
@@ -96,19 +94,15 @@ export class Supervisor {
     this.#runNextStep();
   }
 
-  /** Makes a new generation, whether or not the folder has changed. */
-  renew(): void {
-    this.#requestGeneration('signal');
-  }
-
-  /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
   sendSecureState(): void {
     sendSecureState(this.#service, this.#service.pool.all());
   }
 
   status(): SupervisorStatus {
     const { published, keptBytes } = this.#channels.machine ?? { published: 0, keptBytes: 0 };
-    return { ...describeService(this.#service, this.#agenda), channels: { published, keptBytes } };
+    const tasks = this.#service.tasks.runner?.tasks.values();
+    const parts = { channels: { published, keptBytes }, tasks: tasks && [...tasks] };
+    return { ...describeService(this.#service, this.#agenda), ...parts };
   }
 
   /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
@@ -124,7 +118,7 @@ export class Supervisor {
 
   // Events. If an event makes a step due and no step is running, the step begins at once.
 
-  #workerEvents({ spent, metrics }: Pick<WorkerEvents, 'spent' | 'metrics'>): WorkerEvents {
+  #workerEvents(): WorkerEvents {
     return {
       disconnected: () => this.#replaceLostWorker(),
       died: (worker, death) => this.#onDied(worker, death),
@@ -135,31 +129,39 @@ export class Supervisor {
         this.#runNextStep();
       },
       faulty: (worker) => this.#onFaulty(worker),
-      requested: (worker, group) => {
-        this.#abortTrial();
-        this.#requestGroup(worker, group);
-      },
       importReported: (worker, load, files) => this.#onImportReported(worker, load, files),
-      importedOnCall: (worker, files) => {
-        // A report of an older generation is ignored, because the other files of its worker may be out of date.
-        if (worker.generation >= this.#service.table.current.generation) this.#service.watch.addFiles(files);
-      },
-      ...(spent && { spent }),
-      ...(metrics && { metrics }),
-      taskEnded: (worker, end) => this.#service.tasks.runner?.ended(worker, end),
-      channelUsed: (worker, message) =>
-        this.#channels.receive(worker, message, this.#service.log, this.#options.store !== undefined),
+      received: (worker, message) => this.#onReceived(worker, message),
     };
+  }
+
+  #onReceived(worker: WorkerHandle, message: FromWorker): void {
+    const { log, table, tasks, watch } = this.#service;
+    switch (message.kind) {
+      case 'requested':
+        this.#abortTrial();
+        return this.#requestGroup(worker, message.group);
+      case 'imported-on-call':
+        // A report of an older generation is ignored, because the other files of its worker may be out of date.
+        return worker.generation >= table.current.generation ? watch.addFiles(message.files) : undefined;
+      case 'task-ended':
+        return tasks.runner?.ended(worker, message);
+      case 'channel-open':
+      case 'channel-publish':
+        return this.#channels.receive(worker, message, log, this.#options.store !== undefined);
+      default:
+        return this.#options.received?.(worker, message);
+    }
   }
 
   #onChange(cause: string): void {
     // A load that hangs is aborted, because the change may correct the file that hangs. Any other load continues. The
     // change is not lost, because the watch reports it again at each poll.
     if (this.#service.loader.isLoading && !this.#isTrial) this.#service.loader.abortIfStuck();
-    else this.#requestGeneration(cause);
+    else this.requestGeneration(cause);
   }
 
-  #requestGeneration(cause: string): void {
+  /** Makes a new generation, whether or not the folder has changed. */
+  requestGeneration(cause: string): void {
     this.#agenda.requestGeneration(cause);
     this.#abortTrial();
     this.#runNextStep();
@@ -181,7 +183,7 @@ export class Supervisor {
     // A trial also loads files that have ended or hung a worker before, so they may end its worker. That worker serves
     // no request. So its end is neither logged as an error nor counted.
     if (this.#isTrial && lastState === 'loading') return log.info('trial-worker-exited', facts);
-    this.#agenda.countDeath();
+    this.#agenda.tally.workersDied++;
     log.error('worker-died', { ...facts, ...lastRequest });
     for (const file of importing) this.#skipNewFile(worker, file, reason);
     if (lastState === 'serving') this.#replaceLostWorker();
@@ -227,7 +229,6 @@ export class Supervisor {
     this.#options.onWorkers?.();
   }
 
-  /** @param load undefined before the import */
   #mayServe(worker: WorkerHandle, load: GroupLoad | undefined): boolean {
     const { table, watch, log } = this.#service;
     const isGenerationDue = this.#runningStep?.kind === 'generation' || this.#agenda.isGenerationDue;
@@ -291,10 +292,7 @@ export class Supervisor {
     if (this.#isTrial) this.#service.loader.abort();
   }
 
-  /**
-   * Reports the state of the newest generation to the workers, which import new groups in the state `serving` only. A
-   * trial does not count: a request for a new group aborts it.
-   */
+  /** Reports to the workers whether they may import new groups. A request for a new group aborts a trial. */
   #announceGeneration(): void {
     const isLoading = this.#runningStep?.kind === 'generation' && !this.#isTrial;
     const state = isLoading ? 'loading' : this.#agenda.rejection === undefined ? 'serving' : 'rejected';

@@ -1,5 +1,4 @@
-// Keeps contracts.gen.ts in `gatefold dev`: runs `gatefold contracts` in a process of its own, because TypeScript needs
-// much memory and blocks its process.
+// Keeps contracts.gen.ts in `gatefold dev`: `gatefold contracts` runs in a process of its own, which TypeScript blocks.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

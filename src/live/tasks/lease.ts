@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
-import { describeFailure, errorCode } from '../../base/failure.ts';
+import { describeFailure, explainFailure, unlessMissing } from '../../base/failure.ts';
 import { acquireLock, isDead, processName } from '../../base/folder-lock.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { nearestManifest } from '../../base/manifest.ts';
@@ -64,8 +64,13 @@ export class Lease {
     this.#now = now;
   }
 
+  /** When the runs must end unless the lease is proven again, by `now`. */
+  get sureUntil(): number {
+    return this.#provenAt + SURE_MS;
+  }
+
   get isHeld(): boolean {
-    return this.#now() - this.#provenAt < SURE_MS;
+    return this.#now() < this.sureUntil;
   }
 
   /**
@@ -117,13 +122,7 @@ export function createFileCell(dataDir: string): Cell {
   const fail = (error: unknown): never => {
     throw new Error(`${path}: ${describeFailure(error)}`);
   };
-  const read = (): string => {
-    try {
-      return readFileSync(path, 'utf8');
-    } catch (error) {
-      return errorCode(error) === 'ENOENT' ? '' : fail(error);
-    }
-  };
+  const read = () => unlessMissing(() => readFileSync(path, 'utf8'), '');
   async function write(version: string, text: string): Promise<boolean> {
     makeFolder(dataDir, 0o700);
     const lock = await acquireLock(join(dataDir, 'tasks.lock'), { waitMs: 2000 });
@@ -137,7 +136,7 @@ export function createFileCell(dataDir: string): Cell {
   }
   return {
     async read() {
-      const text = read();
+      const text = explainFailure(path, read);
       return { version: text, text };
     },
     write: (version, text) => write(version, text).catch(fail),

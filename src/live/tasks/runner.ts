@@ -7,11 +7,10 @@ import type { Log } from '../../base/log.ts';
 import type { Lease, TaskRecord } from './lease.ts';
 import { latestDue, nextDue } from './plan.ts';
 import type { TaskFacts } from './task.ts';
-import { pauseAfter, type TaskEnd, type TaskOrder } from './task-host.ts';
+import { dueIn, pauseAfter, type TaskEnd, type TaskOrder } from './task-host.ts';
 
 export { createFileCell, Lease, serviceOf } from './lease.ts';
 
-/** A worker as the runner sees it. */
 export interface TaskWorker {
   readonly pid: number | undefined;
   send(order: TaskOrder): void;
@@ -35,7 +34,8 @@ interface Run {
   readonly dueAt: number | undefined;
   /** False until the record of the run is written. */
   hasBegun: boolean;
-  isAborted: boolean;
+  /** The time of the lease that the worker has heard of. */
+  sureUntil: number;
   hasSkipped: boolean;
 }
 
@@ -55,13 +55,8 @@ export interface TaskState {
 }
 
 const NEW = {
-  run: undefined,
-  failuresInARow: 0,
-  pausedUntil: 0,
-  lastSuccessAt: 0,
-  lastDuration: 0,
-  failures: 0,
-  skipped: 0,
+  ...{ run: undefined, failuresInARow: 0, pausedUntil: 0 },
+  ...{ lastSuccessAt: 0, lastDuration: 0, failures: 0, skipped: 0 },
 };
 /** Milliseconds between two looks at what is due, and between two renewals of the lease. */
 const STEP_MS = 1000;
@@ -70,8 +65,6 @@ const RENEW_MS = 5000;
 const MAX_SET_BACK = 3_600_000;
 /** Milliseconds after which a time that has passed is skipped with `catchUp: false`. */
 const MAX_LATE = 60_000;
-/** Milliseconds in which a run must end when the lease is lost. Then another machine may begin. */
-const ABORT_LIMIT = 5000;
 /** Milliseconds of a run after which earlier failures no longer count. */
 const STEADY_MS = 60_000;
 
@@ -80,7 +73,8 @@ export class TaskRunner {
   readonly #options: Required<RunnerOptions>;
   #lastRun = 0;
   #renewAt = 0;
-  #lastFailure = '';
+  /** The reasons that were logged since a renewal has failed. Two of them can alternate. */
+  readonly #loggedReasons = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -140,20 +134,20 @@ export class TaskRunner {
       return false;
     });
     const effect = 'no task begins while the state of the tasks cannot be kept';
-    if (reason !== '' && reason !== this.#lastFailure) log.error('tasks-paused', { reason, effect });
-    if (reason === '' && this.#lastFailure !== '') log.info('tasks-resumed', {});
-    this.#lastFailure = reason;
+    if (reason !== '' && !this.#loggedReasons.has(reason)) log.error('tasks-paused', { reason, effect });
+    if (reason === '' && this.#loggedReasons.size > 0) log.info('tasks-resumed', {});
+    if (reason === '') this.#loggedReasons.clear();
+    else this.#loggedReasons.add(reason);
     return isWritten;
   }
 
   /** @returns milliseconds until something can be due */
   #stepTask(state: TaskState, workers: readonly TaskWorker[]): number {
     const { facts, run, isWanted, pausedUntil } = state;
-    const { lease, log, clock, now } = this.#options;
-    if (!lease.isHeld && run?.hasBegun && !run.isAborted) {
-      run.isAborted = true;
-      log.warn('task-lease-lost', { task: facts.name, worker: run.worker.pid });
-      run.worker.send({ kind: 'abort-task', run: run.id, limit: ABORT_LIMIT });
+    const { lease, clock, now } = this.#options;
+    if (run?.hasBegun && run.sureUntil !== lease.sureUntil) {
+      run.sureUntil = lease.sureUntil;
+      run.worker.send({ kind: 'hold-task', run: run.id, time: Math.max(0, lease.sureUntil - now()) });
     }
     if (!lease.isHeld || !isWanted || run?.hasBegun === false) return STEP_MS;
     const record = this.#recordFor(facts);
@@ -210,7 +204,7 @@ export class TaskRunner {
     const { lease, workers, clock, now } = this.#options;
     const { name, plan } = state.facts;
     const [startedAt, { pid }, id] = [clock(), worker, ++this.#lastRun];
-    const run = { id, worker, startedAt, dueAt, hasBegun: false, isAborted: false, hasSkipped: false };
+    const run = { id, worker, startedAt, dueAt, hasBegun: false, sureUntil: 0, hasSkipped: false };
     state.run = run;
     const running = { process: processName(pid), machine: hostname(), pid, startedAt, dueAt };
     const accounted = Math.max(dueAt ?? 0, record.accounted ?? 0);
@@ -221,7 +215,8 @@ export class TaskRunner {
       const passed = plan && latestDue(plan, record.accounted ?? accounted, accounted);
       if (passed) state.skipped += passed.count - Number(record.running === undefined);
       run.hasBegun = true;
-      return worker.send({ kind: 'run-task', task: name, run: id, dueAt });
+      run.sureUntil = lease.sureUntil;
+      return worker.send({ kind: 'run-task', task: name, run: id, dueAt, time: lease.sureUntil - now() });
     }
     // The lease or the worker is gone, and nothing has run.
     state.run = undefined;
@@ -258,8 +253,4 @@ export class TaskRunner {
     lease.records.set(name, { ...record, ...last, ...(isKept && { running: { ...running, process: '' } }) });
     void this.#write().then(() => this.step());
   }
-}
-
-function dueIn(dueAt: number | undefined): { due_at?: string } {
-  return dueAt === undefined ? {} : { due_at: new Date(dueAt).toISOString() };
 }

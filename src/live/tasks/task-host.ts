@@ -9,9 +9,23 @@ import type { Task } from './task.ts';
 export type TaskOrder =
   /** Run `start` of the service file, because the generation of this worker serves. */
   | { readonly kind: 'start' }
-  | { readonly kind: 'run-task'; readonly task: string; readonly run: number; readonly dueAt?: number | undefined }
-  /** Abort the signal of a run. A run that ignores it makes this worker faulty after `limit` milliseconds. */
-  | { readonly kind: 'abort-task'; readonly run: number; readonly limit: number };
+  | ({ readonly kind: 'run-task'; readonly task: string; readonly dueAt?: number | undefined } & Hold)
+  | ({ readonly kind: 'hold-task' } & Hold);
+
+/**
+ * After `time` milliseconds, the signal of the run is aborted, unless another order has come. The worker counts them
+ * itself, because another machine begins the task also where this supervisor hangs.
+ */
+interface Hold {
+  readonly run: number;
+  readonly time: number;
+}
+
+interface Run {
+  readonly facts: { readonly task: string; readonly due_at?: string };
+  readonly controller: AbortController;
+  timer: NodeJS.Timeout | undefined;
+}
 
 export interface TaskEnd {
   readonly kind: 'task-ended';
@@ -34,15 +48,21 @@ export interface TaskHostOptions {
 
 export type TaskHost = ReturnType<typeof createTaskHost>;
 
+/** Milliseconds in which a run must end when its signal is aborted. Then its worker is faulty. */
+const ABORT_LIMIT = 5000;
 /** Milliseconds for the function that `start` has returned. */
 const STOP_LIMIT = 5000;
 
 /** Returns the pause in milliseconds after so many failures in a row. */
 export const pauseAfter = (failures: number): number => Math.min(60_000, 500 * 2 ** failures);
 
+export function dueIn(dueAt: number | undefined): { due_at?: string } {
+  return dueAt === undefined ? {} : { due_at: new Date(dueAt).toISOString() };
+}
+
 export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOptions) {
   const draining = new AbortController();
-  const runs = new Map<number, AbortController>();
+  const runs = new Map<number, Run>();
   let starting: Promise<unknown> | undefined;
 
   async function runStart(): Promise<unknown> {
@@ -63,10 +83,26 @@ export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOpt
     return undefined;
   }
 
-  async function run({ task, run: id, dueAt }: Extract<TaskOrder, { kind: 'run-task' }>): Promise<void> {
+  function hold({ run: id, time }: Hold): void {
+    const run = runs.get(id);
+    if (run === undefined) return;
+    clearTimeout(run.timer);
+    const abort = () => {
+      if (!runs.has(id) || run.timer !== timer) return;
+      if (!run.controller.signal.aborted) log.warn('task-lease-lost', { ...run.facts, worker: process.pid });
+      run.controller.abort();
+      setTimeout(() => runs.has(id) && onStuck(), ABORT_LIMIT).unref();
+    };
+    // After code that has blocked this worker, Node calls timers before it reads the orders that have come meanwhile.
+    const timer = setTimeout(() => setImmediate(abort), time).unref();
+    run.timer = timer;
+  }
+
+  async function run({ task, run: id, dueAt, time }: Extract<TaskOrder, { kind: 'run-task' }>): Promise<void> {
     const controller = new AbortController();
     const { signal } = controller;
-    runs.set(id, controller);
+    runs.set(id, { facts: { task, ...dueIn(dueAt) }, controller, timer: undefined });
+    hold({ run: id, time });
     if (draining.signal.aborted) controller.abort();
     let failure: ErrorFacts | undefined;
     try {
@@ -86,15 +122,11 @@ export function createTaskHost({ start, tasks, log, send, onStuck }: TaskHostOpt
     receive(order: TaskOrder): void {
       if (order.kind === 'start') starting ??= runStart();
       else if (order.kind === 'run-task') void run(order);
-      else {
-        runs.get(order.run)?.abort();
-        setTimeout(() => runs.has(order.run) && onStuck(), order.limit).unref();
-      }
+      else hold(order);
     },
-    /** Aborts all signals. */
     drain(): void {
       draining.abort();
-      for (const controller of runs.values()) controller.abort();
+      for (const { controller } of runs.values()) controller.abort();
     },
     /** The number of runs whose end is not reported yet. */
     pending: () => runs.size,

@@ -1,7 +1,7 @@
 // The tasks of a service file: `background`. A task that is not understood is an error, so the file does not load.
 import { attempt } from '../../base/failure.ts';
 import { TIME_UNITS } from '../../base/time.ts';
-import { isBoolean, isPlainFunction, isPlainObject } from '../../base/values.ts';
+import { type Fields, isBoolean, isPlainFunction, isPlainObject } from '../../base/values.ts';
 import { offsetAt, type Plan } from './plan.ts';
 
 /** The part of a task that the supervisor knows. */
@@ -47,10 +47,7 @@ export function readTasks(background: object): ReadonlyMap<string, Task> {
   return tasks;
 }
 
-function readPlan(
-  { every, at, timeZone }: Readonly<Record<string, unknown>>,
-  refuse: (mistake: string) => never,
-): Plan {
+function readPlan({ every, at, timeZone }: Fields, refuse: (mistake: string) => never): Plan {
   if ((every === undefined) === (at === undefined)) refuse('write either every or at');
   if (every !== undefined) {
     if (timeZone !== undefined) refuse('timeZone belongs to at: leave it out beside every');

@@ -6,10 +6,7 @@ import type { Admission, Patience } from '../load/new-groups.ts';
 /** The state of the newest generation, as the supervisor has last reported it. */
 export type GenerationState = 'loading' | 'serving' | 'rejected';
 
-/**
- * The supervisor's answer about one new group: `failed` if its import failed, and `changed` if the folder is no longer
- * what the generation of this worker has loaded.
- */
+/** `failed`: the import failed. `changed`: the folder is no longer what the generation of this worker has loaded. */
 export type Answer = 'admitted' | 'failed' | 'changed';
 
 export type Admissions = ReturnType<typeof createAdmissions>;
@@ -18,7 +15,7 @@ export type Admissions = ReturnType<typeof createAdmissions>;
 const RECHECK_TIME = 2000;
 /** Number of requests that wait for a generation. Further requests are refused at once. */
 const MAX_WAITING = 100;
-/** Milliseconds for the supervisor's answer. The longest import takes 10 s. Only a blocked supervisor takes longer. */
+/** Milliseconds for the supervisor's answer, which waits 14 s for an import. Only a blocked supervisor takes longer. */
 const MAX_ANSWER_TIME = 15_000;
 
 /**
@@ -96,7 +93,7 @@ export function createAdmissions(ask: (group: string) => void, now = () => perfo
     /** Ends all waits, because this worker drains. Later requests for new groups are refused. */
     close(): void {
       isClosed = true;
-      for (const group of questions.keys()) questions.get(group)?.resolve('changed');
+      for (const { resolve } of questions.values()) resolve('changed');
       for (const end of waiters) end('loading');
     },
     /** Returns the number of requests that wait for a generation. */

@@ -43,13 +43,16 @@ export function drain(
   };
   if (acceptFor === null) stopAccepting();
   else setTimeout(() => whenQuiet(server, stopAccepting), Math.min(acceptFor, timeout / 2));
+  let isTimeoutOver = false;
   const sweep = setInterval(() => {
     const now = performance.now();
-    const isTimeoutOver = now - startedAt >= timeout;
+    const wasTimeoutOver = isTimeoutOver;
+    isTimeoutOver = now - startedAt >= timeout;
     // A socket in a TLS handshake is not cut by closeAllConnections(). The end of the process closes it.
     const isGraceOver = now - startedAt >= timeout + CUT_GRACE;
     if (isTimeoutOver) server.closeAllConnections();
-    if (!hasStopped) return;
+    // Requests that were cut just now reach the log and the metrics before the next look.
+    if (!hasStopped || isTimeoutOver !== wasTimeoutOver) return;
     server.closeIdleConnections();
     server.getConnections((_error, count) => {
       if ((count > 0 && !isGraceOver) || (pendingWork() > 0 && !isTimeoutOver)) return;

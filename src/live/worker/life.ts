@@ -21,7 +21,7 @@ import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 import type { WorkerPartsEvents } from './parts.ts';
 
 export interface RunningParts {
-  readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
+  readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds' | 'inFlight'>;
   readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'importNew' | 'publishNew' | 'dispose' | 'skip'>;
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
   service(): LoadedService | undefined;
@@ -39,7 +39,6 @@ export interface WorkerOptions {
   /** Called with the certificate and the keys for HTTPS, before the worker listens and whenever they change. */
   readonly onSecure?: (state: SecureState) => void;
   readonly log: Log;
-  /** Writes the log lines that are still buffered. */
   readonly flush: () => void;
   /** Milliseconds to drain when the supervisor is gone. Otherwise the message `drain` contains the time. */
   readonly drainTimeout: number;
@@ -49,8 +48,7 @@ export interface WorkerOptions {
 const MAX_FAULTS_LOGGED = 20;
 type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
 
-/** Milliseconds between two reports of the metrics. */
-const METRICS_INTERVAL = 1000;
+const METRICS_INTERVAL_MS = 1000;
 /** Milliseconds to wait until the last report of the metrics is sent. */
 const METRICS_GRACE = 500;
 
@@ -61,8 +59,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   let faultCount = 0;
   let isLoaded = false;
   /** Files that were read after the load and are not reported to the supervisor yet. */
-  let unreportedFiles: LoadedFile[] = [];
-  /** The number of new groups whose import is under way. */
+  const unreportedFiles: LoadedFile[] = [];
   let pendingImports = 0;
   /** Loaded only for a service with `start` or tasks. */
   let tasks: Promise<TaskHost> | undefined;
@@ -123,7 +120,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         return listen(socket as Server);
       case 'start':
       case 'run-task':
-      case 'abort-task':
+      case 'hold-task':
         return void receiveTask(message);
       case 'channel-opened':
       case 'channel-events':
@@ -147,7 +144,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
     sendMetrics();
-    setInterval(sendMetrics, METRICS_INTERVAL).unref();
+    setInterval(sendMetrics, METRICS_INTERVAL_MS).unref();
   }
 
   async function receiveTask(order: TaskOrder): Promise<void> {
@@ -168,7 +165,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     pendingImports++;
     const load = await parts?.groups.importNew(group);
     pendingImports--;
-    send({ kind: 'imported', group, load, files: takeUnreported() });
+    send({ kind: 'imported', group, load, files: unreportedFiles.splice(0) });
   }
 
   /**
@@ -180,17 +177,11 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     if (!isLoaded) return;
     if (unreportedFiles.length === 0) {
       setImmediate(() => {
-        const files = pendingImports > 0 ? [] : takeUnreported();
+        const files = pendingImports > 0 ? [] : unreportedFiles.splice(0);
         if (files.length > 0) send({ kind: 'imported-on-call', files });
       });
     }
     unreportedFiles.push(file);
-  }
-
-  function takeUnreported(): LoadedFile[] {
-    const files = unreportedFiles;
-    unreportedFiles = [];
-    return files;
   }
 
   function listen(socket: Server): void {
@@ -210,8 +201,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     admissions.close();
     if (parts === undefined) return disposeAndExit();
     taskHost?.drain();
-    const pendingWork = () => (parts?.app.pendingWork() ?? 0) + (taskHost?.pending() ?? 0);
-    drain({ ...parts.app, pendingWork }, { timeout, acceptFor, onDrained: disposeAndExit });
+    const { app } = parts;
+    // A request that is in flight without a connection is an operation whose client has left.
+    const pendingWork = () => app.inFlight() + app.pendingWork() + (taskHost?.pending() ?? 0);
+    drain({ ...app, pendingWork }, { timeout, acceptFor, onDrained: disposeAndExit });
   }
 
   /** Ends the process. The supervisor kills a worker that is still there after its time limit. */

@@ -21,7 +21,6 @@ export type ToWorker =
   | { readonly kind: 'import'; readonly group: string }
   /** Answer the requests for this new group now. Every worker has imported it, or has failed or taken too long. */
   | { readonly kind: 'admitted'; readonly group: string }
-  /** Do not serve this new group. */
   | { readonly kind: 'withheld'; readonly group: string; readonly answer: 'failed' | 'changed' }
   /** The state of the newest generation has changed. Sent to every worker, after each step of the supervisor. */
   | { readonly kind: 'generation'; readonly state: GenerationState }
@@ -59,10 +58,7 @@ export type FromWorker =
   | { readonly kind: 'listen-failed'; readonly code: string }
   /** A request names this new group. The reply is `admitted` or `withheld`. */
   | { readonly kind: 'requested'; readonly group: string }
-  /**
-   * The reply to `import`. `load` is absent when there is no file of the group. `files` have been read since the last
-   * report.
-   */
+  /** The reply to `import`. `load` is absent without a file of the group. `files` were read since the last report. */
   | {
       readonly kind: 'imported';
       readonly group: string;
@@ -73,7 +69,7 @@ export type FromWorker =
   | { readonly kind: 'imported-on-call'; readonly files: readonly LoadedFile[] }
   /** Something was thrown outside of any request, and has been logged. */
   | { readonly kind: 'faulty' }
-  /** The counts since the last report; operate/ops/report.ts has the type. */
+  /** The counts since the last report; operate/ops/worker-metrics.ts has the type. */
   | { readonly kind: 'metrics'; readonly metrics: unknown }
   /** The tokens that callers have spent in this worker since the last such message. */
   | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }

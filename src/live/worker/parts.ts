@@ -1,7 +1,6 @@
 // Builds the parts of a worker: the groups of the folder, the credentials table, the identity providers, and the app
 // that serves them. This file knows nothing of the supervisor.
-import type { LineSink, Log } from '../../base/log.ts';
-import type { Settings } from '../../base/settings.ts';
+import type { LineSink } from '../../base/log.ts';
 import type { CallerTable } from '../../callers/access/key-check.ts';
 import { createCredentials, type SharedTable } from '../../callers/credentials/credentials.ts';
 import { createIdentity } from '../../callers/identity/handler.ts';
@@ -10,9 +9,7 @@ import { createDocs } from '../../documents/docs-endpoints.ts';
 import { readServiceInfo } from '../../documents/service-info.ts';
 import type { LoadedService } from '../../groups/service-file.ts';
 import { readDocsPage } from '../../own-files.ts';
-import type { RequestObserver } from '../../request/answer/report.ts';
 import { type App, type AppParts, createApp } from '../../request/app.ts';
-import type { Transport } from '../../request/server.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import { createGroups, type Groups } from '../load/registry.ts';
 import type { Admissions } from './admissions.ts';
@@ -28,17 +25,11 @@ export interface WorkerPartsEvents {
   readonly onSpent: (spendings: readonly Spending[]) => void;
 }
 
-export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
-  readonly settings: Settings;
-  readonly log: Log;
+type PartsOfApp = Pick<AppParts, 'settings' | 'log' | 'observer' | 'noteBegin' | 'maxDescriptor' | 'transport'>;
+
+export interface WorkerPartsOptions extends Partial<WorkerPartsEvents>, PartsOfApp {
   /** Gets the log lines of requests; all others go to `log`. */
   readonly sink: LineSink;
-  readonly observer?: RequestObserver | undefined;
-  /** Notes the operation that begins (base/worker-note.ts). */
-  readonly noteBegin?: AppParts['noteBegin'];
-  readonly maxDescriptor?: AppParts['maxDescriptor'];
-  /** The default is HTTP without TLS. */
-  readonly transport?: Transport | undefined;
   /** The connection to the store, the database that this machine shares with others; undefined without a store. */
   readonly shared?: SharedTable | undefined;
   /** Adds callers to those of the credentials table, for tests. */
@@ -96,9 +87,7 @@ export async function createWorkerParts(options: WorkerPartsOptions) {
   });
   return {
     ...{ app, groups, credentials, identity, limiter },
-    /** Returns the rules of the service file; undefined without one. */
     service: () => service,
-    /** Stops watching the credentials table and the identity providers. */
     close(): void {
       credentials.close();
       identity.close();

@@ -1,5 +1,4 @@
-// Prints the routes of `npm run dev` on a terminal: all at the start, and after each change those that were added or
-// removed.
+// Prints the routes of `npm run dev` on a terminal: all at the start, and those that each change has added or removed.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { methodOf } from '../../base/route-name.ts';

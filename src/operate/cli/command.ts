@@ -1,14 +1,7 @@
 // Runs a command: chooses it by the first word, parses flags and settings, and prints the answer as text or JSON, or an
 // error as one line. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
-import {
-  type FlagOptions,
-  parseCommandLine,
-  readSettings,
-  type SettingReading,
-  SettingsError,
-  settingsOf,
-} from '../../base/config.ts';
+import * as config from '../../base/config.ts';
 import { errorMessage } from '../../base/failure.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../../base/ink.ts';
 import type { Settings } from '../../base/settings.ts';
@@ -72,7 +65,7 @@ export interface CommandCall {
   /** The settings of the server. Folders in the settings are absolute paths. */
   readonly settings: Settings;
   /** Each setting with its source, such as a flag. An invalid setting has a `problem`. */
-  readonly readings: readonly SettingReading[];
+  readonly readings: readonly config.SettingReading[];
   readonly io: CommandIo;
   readonly ink: Ink;
   /** Unix milliseconds. */
@@ -113,33 +106,32 @@ export async function runListedCommand(
     const { command } = await choice.load();
     if (typeof command === 'function') return await command(words, io);
     if ('run' in command) return await runCommand(command, words, io);
-    return await runListedCommand(`${prefix} ${name}`, choice.about, command.map(toListedCommand), words, io);
+    const rows = command.map((row): ListedCommand => {
+      return { name: row.name.split(' ').at(-1) as string, about: row.about, load: async () => ({ command: row }) };
+    });
+    return await runListedCommand(`${prefix} ${name}`, choice.about, rows, words, io);
   } catch (error) {
     return printFailure(prefix, error, io);
   }
 }
 
-function toListedCommand(command: Command): ListedCommand {
-  return { name: command.name.split(' ').at(-1) as string, about: command.about, load: async () => ({ command }) };
-}
-
 export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   const prefix = `gatefold ${command.name}`;
   try {
-    const ownFlags = Object.keys(command.flags ?? {}).map((flag): [string, FlagOptions[string]] => {
+    const ownFlags = Object.keys(command.flags ?? {}).map((flag): [string, config.FlagOptions[string]] => {
       const [name = '', placeholder] = flag.split(' ');
       return [name, { type: placeholder === undefined ? 'boolean' : 'string' }];
     });
-    const commonSwitches: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
-    const { values, positionals } = parseCommandLine(argv, { ...commonSwitches, ...Object.fromEntries(ownFlags) });
+    const common: config.FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
+    const { values, positionals } = config.parseCommandLine(argv, { ...common, ...Object.fromEntries(ownFlags) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const env = commandEnvironment(io, values, command.reads);
-    const readings = readSettings(env, values, { cores: availableParallelism(), cwd: io.cwd });
-    const isRead = ({ row }: SettingReading) => command.reads?.includes(row.key) ?? true;
+    const readings = config.readSettings(env, values, { cores: availableParallelism(), cwd: io.cwd });
+    const isRead = ({ row }: config.SettingReading) => command.reads?.includes(row.key) ?? true;
     const invalid = readings.find((reading) => reading.problem !== undefined && isRead(reading));
     if (invalid !== undefined) throw new (invalid.source === 'flag' ? UsageError : CommandError)(invalid.problem);
-    const settings = settingsOf(readings);
+    const settings = config.settingsOf(readings);
     const answer = await command.run({
       // `values` also has the switches, each with the value `true`. No command reads a switch as a text.
       flagValues: values as CommandCall['flagValues'],
@@ -187,7 +179,7 @@ function helpOf({ name, operands = [], about, flags }: Command): string {
 
 function printFailure(prefix: string, error: unknown, io: CommandIo): Promise<ExitCode> {
   // `parseCommandLine` throws a SettingsError for a wrong flag.
-  const isUsage = error instanceof UsageError || error instanceof SettingsError;
+  const isUsage = error instanceof UsageError || error instanceof config.SettingsError;
   const advice = isUsage ? `; see ${prefix} --help` : '';
   return print(io.stderr, `${prefix}: ${plain(lineOf(error))}${advice}\n`, isUsage ? 2 : 1);
 }
@@ -197,8 +189,7 @@ export function lineOf(error: unknown): string {
 }
 
 /**
- * Writes a text. Returns `exitCode`, also when the reader has closed the pipe. Returns 1 after any other failure, such
- * as a full disk.
+ * Writes a text. Returns `exitCode`, also when the reader has closed the pipe, and 1 after any other failure.
  *
  * @throws CommandError with `adviceIfUnprinted`, if it is given, after any failure
  */

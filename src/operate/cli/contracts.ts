@@ -8,17 +8,10 @@ import { statOf } from '../../base/fingerprint.ts';
 import { sortedBy } from '../../base/sorted-by.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
-import {
-  findPackage,
-  indexDigestOf,
-  MADE_TYPES_FILE,
-  type MadeIndex,
-  placeKey,
-  type Source,
-} from '../../contract/made-types.ts';
+import * as madeTypes from '../../contract/made-types.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
-import { brokenFiles, inspectFolder } from './inspection.ts';
+import { brokenFiles, inspectFolder, listOrRefuse } from './inspection.ts';
 import { printType, READ_NAMES, Unprintable } from './type-printer.ts';
 import { findLoss, isWritable, openTypeProject, type TypeProject } from './type-project.ts';
 import { readOrEmpty } from './types.ts';
@@ -27,7 +20,7 @@ export const command: Command = {
   name: 'contracts',
   about:
     'Write the types that only TypeScript understands, such as Insertable<UserTable>, as plain types beside the controllers',
-  flags: { check: `Write nothing, and exit with 1 when ${MADE_TYPES_FILE} is out of date` },
+  flags: { check: `Write nothing, and exit with 1 when ${madeTypes.MADE_TYPES_FILE} is out of date` },
   reads: ['controllersDir', 'dataDir'],
   run: (call) => run(call),
 };
@@ -37,7 +30,7 @@ interface MadeType {
   readonly helpers: readonly string[];
   /** The declarations of the type and its helpers. */
   readonly text: string;
-  readonly sources: readonly Source[];
+  readonly sources: readonly madeTypes.Source[];
 }
 
 /** Maximum number of runs while packages are being installed. */
@@ -46,14 +39,15 @@ const MAX_RUNS = 3;
 async function run(call: CommandCall, runs = 1): Promise<Answer> {
   const { settings, io, switches } = call;
   const begunAt = Date.now();
+  listOrRefuse(settings.controllersDir);
   const folder = realpathSync.native(settings.controllersDir);
-  const file = join(folder, MADE_TYPES_FILE);
+  const file = join(folder, madeTypes.MADE_TYPES_FILE);
   const made = new Map<string, MadeType>();
   const refused = new Map<string, string>();
   const notes: string[] = [];
   let broken: string[] = [];
   const draftFolder = mkdtempSync(join(tmpdir(), 'gatefold-contracts-'));
-  const draft = join(draftFolder, MADE_TYPES_FILE);
+  const draft = join(draftFolder, madeTypes.MADE_TYPES_FILE);
   let project: TypeProject | undefined;
   try {
     for (;;) {
@@ -82,7 +76,7 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
   const text = render(made);
   const isCurrent = readOrEmpty(file) === text;
   if (switches.has('check') && !isCurrent)
-    throw new CommandError(`${MADE_TYPES_FILE} is out of date. Run: gatefold contracts`);
+    throw new CommandError(`${madeTypes.MADE_TYPES_FILE} is out of date. Run: gatefold contracts`);
   if (text === '') rmSync(file, { force: true });
   else if (!isCurrent) writeWholeFile(file, text, { mode: 0o644, isDurable: false });
   const json = {
@@ -92,7 +86,9 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
     refused: [...refused.values()],
   };
   const count = made.size === 1 ? '1 type' : `${made.size} types`;
-  const answer = isCurrent ? `${MADE_TYPES_FILE} is current: ${count}` : `Wrote ${MADE_TYPES_FILE}: ${count}`;
+  const answer = isCurrent
+    ? `${madeTypes.MADE_TYPES_FILE} is current: ${count}`
+    : `Wrote ${madeTypes.MADE_TYPES_FILE}: ${count}`;
   const warnings = [...refused.values(), ...broken, ...new Set(notes)];
   return {
     json,
@@ -102,14 +98,14 @@ async function run(call: CommandCall, runs = 1): Promise<Answer> {
   };
 
   /** The version of a package is read after its types, so it can be another one. */
-  function isNewer([kind, name]: Source): boolean {
+  function isNewer([kind, name]: madeTypes.Source): boolean {
     if (kind === 'file') return false;
-    const path = kind === 'config' ? join(folder, name) : (findPackage(folder, name)?.home ?? folder);
+    const path = kind === 'config' ? join(folder, name) : (madeTypes.findPackage(folder, name)?.home ?? folder);
     return [path, join(path, 'package.json')].some((file) => (statOf(file)?.ctimeMs ?? 0) >= begunAt);
   }
 
   function keyOf(wanted: WantedType): string {
-    return placeKey(folder, wanted.path, wanted, readSourceOrEmpty(wanted.path));
+    return madeTypes.placeKey(folder, wanted.path, wanted, readSourceOrEmpty(wanted.path));
   }
 
   function make(wanted: WantedType, types: TypeProject): void {
@@ -164,6 +160,6 @@ function render(made: ReadonlyMap<string, MadeType>): string {
   const head = '// Written by `gatefold contracts` with TypeScript. Do not edit it: run the command again.\n';
   const text = `${[head, ...types].join('\n')}\n`;
   const content = { entries: Object.fromEntries(entries), sources: sorted.map(([, source]) => source) };
-  const index: MadeIndex = { digest: indexDigestOf(text, content), ...content };
+  const index: madeTypes.MadeIndex = { digest: madeTypes.indexDigestOf(text, content), ...content };
   return `${text}/*gatefold ${JSON.stringify(index)}*/\n`;
 }

@@ -1,10 +1,6 @@
 // Reads and changes the table for the commands: in the store with STORE, else in the data folder.
 import type { Settings } from '../../base/settings.ts';
-import {
-  type ListedTable,
-  listCredentials,
-  listTable as listTableOf,
-} from '../../callers/credentials/table/listing.ts';
+import { type ListedTable, listCredentials, listTable } from '../../callers/credentials/table/listing.ts';
 import { readTable } from '../../callers/credentials/table/live-table.ts';
 import { type CredentialTable, parseTable } from '../../callers/credentials/table/table.ts';
 import { type EditableTable, STORE_COPY } from '../../callers/credentials/write/editable-table.ts';
@@ -31,10 +27,10 @@ export async function editTable<T>(
   );
 }
 
-export async function listTable(settings: TableSettings, now: number): Promise<ListedTable> {
+export async function listRows(settings: TableSettings, now: number): Promise<ListedTable> {
   if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
   const text = await readStoredTable(settings);
-  return listTableOf((onRow) => parseTable(text, onRow), now);
+  return listTable((onRow) => parseTable(text, onRow), now);
 }
 
 export async function loadTable(settings: TableSettings): Promise<CredentialTable> {

@@ -1,17 +1,11 @@
-// `gatefold credentials issue|list|rotate|revoke|check`. callers/credentials/table/listing.ts chooses the fields that
-// may be shown.
+// `gatefold credentials issue|list|rotate|revoke|check`. callers/credentials/table/listing.ts chooses what is shown.
 import { existsSync } from 'node:fs';
-import { describeFailure } from '../../base/failure.ts';
+import { describeFailure, explainFailure } from '../../base/failure.ts';
 import { groupNameOf } from '../../base/group-name.ts';
 import { alignColumns, plain } from '../../base/ink.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { identifyCaller } from '../../callers/credentials/identify.ts';
-import {
-  checkSessionToken,
-  deriveSessionKey,
-  hasSessionShape,
-  readSessionKey,
-} from '../../callers/credentials/session.ts';
+import * as sessions from '../../callers/credentials/session.ts';
 import type { ListedRow } from '../../callers/credentials/table/listing.ts';
 import { hasTokenShape, parseToken } from '../../callers/credentials/token.ts';
 import { createRow, pruneRows, revokeRow, rotateRow } from '../../callers/credentials/write/changes.ts';
@@ -19,72 +13,69 @@ import { tablePath } from '../../callers/credentials/write/table-file.ts';
 import { listControllers } from '../../live/load/naming.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap, parseRevokedBefore } from './credential-flags.ts';
-import { copyWarnings, editTable, listTable, loadTable } from './credentials-table.ts';
+import { copyWarnings, editTable, listRows, loadTable } from './credentials-table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store'];
 
-const ISSUE: Command = {
-  name: 'credentials issue',
-  about: 'Make a credential and print its token, this once',
-  flags: {
-    'name NAME': 'Who will use it; it must be given',
-    'methods LIST': 'The HTTP methods it may use, with commas; default: all',
-    'expires WHEN':
-      'A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
-    'groups LIST': 'The handler groups it may call by their URLs, with commas, or *',
-    'handler GROUP': 'Instead of --groups: the one group that answers all its calls; default: Sdk',
-    'scopes LIST': 'Its permissions, with commas: orders:read,orders:write; controllers see them',
-    'limit RATE': 'How often it may call: 100/s, "5000/h burst 200"; default: no limit',
-    'description TEXT': 'A note; controllers see it',
+export const command: readonly Command[] = [
+  {
+    name: 'credentials issue',
+    about: 'Make a credential and print its token, this once',
+    flags: {
+      'name NAME': 'Who will use it; it must be given',
+      'methods LIST': 'The HTTP methods it may use, with commas; default: all',
+      'expires WHEN':
+        'A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
+      'groups LIST': 'The handler groups it may call by their URLs, with commas, or *',
+      'handler GROUP': 'Instead of --groups: the one group that answers all its calls; default: Sdk',
+      'scopes LIST': 'Its permissions, with commas: orders:read,orders:write; controllers see them',
+      'limit RATE': 'How often it may call: 100/s, "5000/h burst 200"; default: no limit',
+      'description TEXT': 'A note; controllers see it',
+    },
+    reads: READS,
+    run: issue,
   },
-  reads: READS,
-  run: issue,
-};
-
-const LIST: Command = { name: 'credentials list', about: 'Show the table, without hashes', reads: READS, run: list };
-
-const ROTATE: Command = {
-  name: 'credentials rotate',
-  about: 'Make a new secret under the same id and print its token, this once',
-  flags: { 'overlap SPAN': 'How long the old secret stays valid (30m, 12h, 7d); default: it ends at once' },
-  operands: ['ID'],
-  reads: READS,
-  run: rotate,
-};
-
-const REVOKE: Command = {
-  name: 'credentials revoke',
-  about: 'End a credential and its sessions, for good',
-  flags: {
-    here: 'Only on this machine, without the store: for an emergency while the store is away',
-    undo: 'With --here: make this machine follow the store again',
+  { name: 'credentials list', about: 'Show the table, without hashes', reads: READS, run: list },
+  {
+    name: 'credentials rotate',
+    about: 'Make a new secret under the same id and print its token, this once',
+    flags: { 'overlap SPAN': 'How long the old secret stays valid (30m, 12h, 7d); default: it ends at once' },
+    operands: ['ID'],
+    reads: READS,
+    run: rotate,
   },
-  operands: ['ID'],
-  reads: READS,
-  run: revoke,
-};
-
-const PRUNE: Command = {
-  name: 'credentials prune',
-  about: 'Remove the rows that were revoked long ago',
-  flags: { 'revoked-before WHEN': 'A day or time in UTC (2030-01-31), or a span before now (90d); it must be given' },
-  reads: READS,
-  run: prune,
-};
-
-const CHECK: Command = {
-  name: 'credentials check',
-  about: 'Read a token from standard input and say whether it is live',
-  reads: ['controllersDir', 'dataDir', 'sessionKey', 'store'],
-  run: check,
-};
-
-export const command = [ISSUE, LIST, ROTATE, REVOKE, PRUNE, CHECK];
+  {
+    name: 'credentials revoke',
+    about: 'End a credential and its sessions, for good',
+    flags: {
+      here: 'Only on this machine, without the store: for an emergency while the store is away',
+      undo: 'With --here: make this machine follow the store again',
+    },
+    operands: ['ID'],
+    reads: READS,
+    run: revoke,
+  },
+  {
+    name: 'credentials prune',
+    about: 'Remove the rows that were revoked long ago',
+    flags: { 'revoked-before WHEN': 'A day or time in UTC (2030-01-31), or a span before now (90d); it must be given' },
+    reads: READS,
+    run: prune,
+  },
+  {
+    name: 'credentials check',
+    about: 'Read a token from standard input and say whether it is live',
+    reads: ['controllersDir', 'dataDir', 'sessionKey', 'store'],
+    run: check,
+  },
+];
 
 async function issue({ flagValues, settings, now }: CommandCall): Promise<Answer> {
   const request = parseIssueFlags(flagValues, now);
   const { token, row } = createRow(request, now);
-  if (settings.store === undefined) makeDataFolder(settings.dataDir);
+  // Only its owner can read the folder of the table and of the session key.
+  if (settings.store === undefined)
+    explainFailure(`Cannot make ${settings.dataDir}`, () => makeFolder(settings.dataDir, 0o700));
   await editTable(settings, [], (table) => table.append(row));
   const { hash: _hash, ...shownFields } = row;
   const missing = describeMissingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir);
@@ -101,15 +92,6 @@ async function issue({ flagValues, settings, now }: CommandCall): Promise<Answer
 
 /** Advice for a token that was issued without --groups and --handler: it calls only the group Sdk. */
 const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
-
-/** Makes the folder of the table and of the session key, so only its owner can read it. */
-function makeDataFolder(dir: string): void {
-  try {
-    makeFolder(dir, 0o700);
-  } catch (error) {
-    throw new CommandError(`Cannot make ${dir}: ${describeFailure(error)}`);
-  }
-}
 
 /** Returns a warning for each group without a controller. The controller may come later, so this is no error. */
 function describeMissingGroups(names: readonly string[] | '*', dir: string): string[] {
@@ -161,7 +143,7 @@ async function list({ settings, now }: CommandCall): Promise<Answer> {
   const { dataDir, store } = settings;
   if (store === undefined && !existsSync(dataDir))
     throw new CommandError(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
-  const table = await listTable(settings, now);
+  const table = await listRows(settings, now);
   const { rows } = table;
   const text = rows.length === 0 ? 'There are no credentials.' : drawTable(rows);
   return { json: rows, text, warnings: copyWarnings(table, settings) };
@@ -173,11 +155,11 @@ async function check({ settings, io, now }: CommandCall): Promise<Answer> {
   if (text === '') throw new UsageError('there is no token on standard input');
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
-  const keyText = isSession ? (settings.sessionKey ?? readSessionKey(settings.dataDir)) : undefined;
-  const key = keyText === undefined ? undefined : deriveSessionKey(keyText);
-  const hasRightShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
+  const keyText = isSession ? (settings.sessionKey ?? sessions.readSessionKey(settings.dataDir)) : undefined;
+  const key = keyText === undefined ? undefined : sessions.deriveSessionKey(keyText);
+  const hasRightShape = isSession ? sessions.hasSessionShape(token) : hasTokenShape(token);
   // A session token has a signature in the place of a checksum. The time 0 makes an expired session pass this check.
-  const isSignatureRight = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
+  const isSignatureRight = () => key !== undefined && 'rowId' in sessions.checkSessionToken(key, token, 0);
   const isChecksumRight = hasRightShape && (isSession ? isSignatureRight() : parseToken(token) !== undefined);
   const table = await loadTable(settings);
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });

@@ -1,6 +1,8 @@
 // The check of the session key, the table and its rows for `gatefold doctor`. No finding has a secret or a hash.
 import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { METHODS } from '../../base/builtins.ts';
+import { statOf } from '../../base/fingerprint.ts';
 import { groupNameOf } from '../../base/group-name.ts';
 import { trustedMode } from '../../base/system.ts';
 import { readSessionKey } from '../../callers/credentials/session.ts';
@@ -11,8 +13,7 @@ import { WRITABLE_BY_EVERYONE } from '../../live/load/naming.ts';
 import type { Installation, Report } from './finding.ts';
 import type { Inspection } from './inspection.ts';
 
-/** Milliseconds before its expiry in which a row is reported. */
-const EXPIRY_NOTICE = 30 * 86_400_000;
+const EXPIRY_NOTICE_MS = 30 * 86_400_000;
 /** Maximum number of findings about rows, and of field names in one finding. One more finding counts the other rows. */
 const MAX_NAMED = 50;
 
@@ -22,6 +23,7 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   } catch (error) {
     report('wrong', (error as Error).message);
   }
+  checkFolder(settings, report);
   const path = tablePath(settings.dataDir);
   const { rows, isCopy } = listCredentials(path, now);
   if (isCopy && settings.store === undefined) report('warning', `it is ${STORE_COPY}`, path);
@@ -36,6 +38,16 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   if (others.length === 0) return;
   const level = others.some(([level]) => level === 'wrong') ? 'wrong' : 'warning';
   report(level, `${others.length} more of the kind; gatefold credentials list shows all`, path);
+}
+
+/** A user who can write to the folder can replace every file in it, whatever the mode of the file is. */
+function checkFolder({ dataDir, sessionKey }: Installation['settings'], report: Report): void {
+  const modeOf = (path: string) => trustedMode(statOf(path) ?? { mode: 0 });
+  if ((modeOf(dataDir) & WRITABLE_BY_EVERYONE) !== 0)
+    report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', dataDir);
+  const keyPath = join(dataDir, 'session.key');
+  if (sessionKey === undefined && (modeOf(keyPath) & 0o004) !== 0)
+    report('warning', 'every user of this machine can read it, and so make session tokens; chmod 600', keyPath);
 }
 
 function checkFile(path: string, liveRows: readonly ListedRow[], report: Report): void {
@@ -59,7 +71,7 @@ function findingsOf(row: ListedRow, now: number): RowFinding[] {
   if (row.state !== 'live') return [];
   const findings: RowFinding[] = [];
   const warn = (message: string) => findings.push(['warning', `${credential} ${message}`]);
-  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= EXPIRY_NOTICE)
+  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= EXPIRY_NOTICE_MS)
     warn(`expires at ${row.expires_at}, within 30 days`);
   const unknownMethods = row.methods?.filter((method) => !METHODS.includes(method)) ?? [];
   if (unknownMethods.length > 0) warn(`is for ${unknownMethods.join(', ')}, a method that no request has`);

@@ -8,6 +8,7 @@ import { ignoredVariables } from '../../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../../base/ink.ts';
 import { createLog } from '../../base/log.ts';
 import { trustedMode } from '../../base/system.ts';
+import { asksForTraces } from '../../base/trace-switch.ts';
 import { createProviders } from '../../callers/identity/providers.ts';
 import { A_HANDLER } from '../../groups/mount.ts';
 import { findLookAlikes } from '../../live/load/look-alikes.ts';
@@ -15,11 +16,11 @@ import { WRITABLE_BY_EVERYONE } from '../../live/load/naming.ts';
 import { findOtherPackage } from '../../live/load/own-package.ts';
 import { hasServiceMark } from '../../live/supervisor/service-mark.ts';
 import { version } from '../../own-files.ts';
+import { readTraceSettings } from '../trace/environment.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
 import { checkStore } from './doctor-store.ts';
-import { checkTraces } from './doctor-traces.ts';
 import type { Finding, Installation, Report } from './finding.ts';
 import { inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 
@@ -114,7 +115,8 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
 
 function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
   const files = listOrRefuse(dir);
-  checkFilePermissions([dir, ...Array.from(files.values(), (file) => join(dir, file))], report);
+  const paths = Array.from(files.values(), (file) => join(dir, file));
+  checkFilePermissions([...new Set([dir, ...paths.map((path) => dirname(path)), ...paths])], report);
   const other = findOtherPackage(dir);
   if (other !== undefined)
     report('warning', `controllers import gatefold ${other.version}, and ${version()} runs them`, other.folder);
@@ -221,4 +223,21 @@ function checkIdentity({ settings: { dataDir } }: Installation, report: Report):
   providers.close();
   for (const { name, reason } of providers.refused)
     report('wrong', `provider ${JSON.stringify(name)} was skipped: ${reason}`, path);
+}
+
+/** The variables that have no effect without OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
+const DEPENDENT_VARIABLE = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
+
+/** A wrong variable of OpenTelemetry stops no start, so it is easily missed. */
+function checkTraces({ io: { env } }: Installation, report: Report): void {
+  if (!asksForTraces(env)) {
+    const names = Object.keys(env).filter((name) => DEPENDENT_VARIABLE.test(name) && (env[name] ?? '').trim() !== '');
+    if (env.OTEL_TRACES_EXPORTER !== 'none' && names.length > 0)
+      report('warning', `${names.join(', ')}: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set`);
+    return;
+  }
+  const state = readTraceSettings(env);
+  if (state.kind === 'on')
+    for (const { variable, reason } of state.ignored) report('warning', `${variable}: ${reason}`);
+  else if (!state.isDeliberate) report('wrong', `no request is traced: ${state.reason}`);
 }

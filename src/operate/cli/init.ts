@@ -1,5 +1,4 @@
-// `gatefold init [FOLDER]` creates a project from examples/smallest, with the name of its folder. Existing files are
-// never changed.
+// `gatefold init [FOLDER]` creates a project from examples/smallest. Existing files are never changed.
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { attempt, describeFailure } from '../../base/failure.ts';
@@ -26,13 +25,8 @@ export const command: Command = {
   run,
 };
 
-interface Manifest {
-  readonly name: string;
+interface Manifest extends Record<'scripts' | 'dependencies' | 'devDependencies' | 'engines', Record<string, string>> {
   readonly type: string;
-  readonly scripts: Record<string, string>;
-  readonly dependencies: Record<string, string>;
-  readonly devDependencies: Record<string, string>;
-  readonly engines: Record<string, string>;
 }
 
 const EXAMPLE = 'examples/smallest';
@@ -131,12 +125,7 @@ function manifestOf(name: string, specifier: string, hasWeb: boolean): Manifest 
   return manifest;
 }
 
-/**
- * Returns the npm specifier with which the new project installs the gatefold that is running now:
- * - `file:../gatefold` for a checkout
- * - `file:/tmp/gatefold-0.1.0.tgz` for a gatefold that was installed from a tarball
- * - `^0.1.0` for a gatefold from the registry
- */
+/** Returns the npm specifier of this gatefold: a checkout, `file:/tmp/gatefold-0.1.0.tgz`, or `^0.1.0`. */
 function ownSpecifier(folder: string): string {
   const ownFolder = packagePath();
   const parentFolder = dirname(ownFolder);
@@ -175,16 +164,16 @@ function missingFields(existing: Fields, wanted: Manifest): string[] {
   return [
     ...(existing.type === type ? [] : [`type=${type}`]),
     ...Object.entries(scripts).flatMap(([name, text]) =>
-      isUnsetScript(Object(existing.scripts)[name]) ? [`scripts.${name}=${text}`] : [],
+      isLesserScript(Object(existing.scripts)[name], text) ? [`scripts.${name}=${text}`] : [],
     ),
     ...missingPackages('dependencies', dependencies),
     ...missingPackages('devDependencies', devDependencies),
   ];
 }
 
-/** Returns whether a script is missing, or is the test script of `npm init`, which always fails. */
-function isUnsetScript(script: unknown): boolean {
-  return script === undefined || String(script).includes('no test specified');
+/** Whether a script is missing, or fails always (`npm init`), or is the beginning of `text`: that without a page. */
+function isLesserScript(script: unknown, text: string): boolean {
+  return script === undefined || /no test specified/.test(String(script)) || text.startsWith(`${script} `);
 }
 
 function readmeOf(name: string, hasWeb: boolean): string {

@@ -1,5 +1,4 @@
-// The child process of inspection.ts: loads the controllers with the server's own loader, makes what its job asks for,
-// and ends.
+// The child process of inspection.ts: loads the controllers with the server's own loader, and does its job.
 import { join } from 'node:path';
 import { processChannels, provideChannels } from '../../base/channel-hub.ts';
 import { FALLBACK, SERVICE } from '../../base/group-name.ts';

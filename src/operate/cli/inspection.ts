@@ -1,7 +1,7 @@
 // Loads the controllers folder in a child process, so that a controller that exits, blocks or fills the memory does not
 // harm the command. After such a controller, another child process loads the folder without its file.
 import { fork, type StdioOptions } from 'node:child_process';
-import { describeFailure } from '../../base/failure.ts';
+import { explainFailure } from '../../base/failure.ts';
 import { CLOCK_FACTOR } from '../../base/load-clock.ts';
 import type { Settings } from '../../base/settings.ts';
 import type { ContractOutline } from '../../contract/outline.ts';
@@ -96,13 +96,9 @@ export function brokenFiles({ service, groups }: Inspection): LoadedFile[] {
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
 
-/** @throws CommandError when the folder cannot be read */
+/** @throws Error of one line when the folder cannot be read */
 export function listOrRefuse(dir: string): Map<string, string> {
-  try {
-    return listControllers(dir);
-  } catch (error) {
-    throw new CommandError(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
-  }
+  return explainFailure(`Cannot read the controllers folder ${dir}`, () => listControllers(dir));
 }
 
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {

@@ -11,14 +11,15 @@ export async function revokeHere(dataDir: string, id: string, isUndo: boolean, n
   const path = tablePath(dataDir);
   // Somewhere else, a revocation would have no effect, and the person would believe in it.
   if (!existsSync(path)) throw new CommandError(`There is no ${path}: set DATA_DIR to the data folder of the service`);
-  const revoked = new Map(readRevokedHere(dataDir));
-  const time = revoked.get(id) ?? new Date(now).toISOString();
-  if (isUndo) revoked.delete(id);
-  else revoked.set(id, time);
-  writeRevokedHere(dataDir, revoked);
   const isKnown = await updateTable(
     dataDir,
     (table) => {
+      // The list has no lock of its own. Without that of the table, two commands could lose a revocation.
+      const revoked = new Map(readRevokedHere(dataDir));
+      const time = revoked.get(id) ?? new Date(now).toISOString();
+      if (isUndo) revoked.delete(id);
+      else revoked.set(id, time);
+      writeRevokedHere(dataDir, revoked);
       let isFound = false;
       for (const index of table.find(id)) {
         const row = (table.row(index) ?? {}) as RawRow;

@@ -17,7 +17,7 @@ const GROUPS_TARGET = 'gateway.index';
 
 export const command: Command = {
   name: 'routes',
-  about: 'List every URL that answers, with its operation and the file of its group, explicit rows first',
+  about: 'List every URL that answers, with its operation and the file of its group',
   run,
 };
 

@@ -22,29 +22,22 @@ export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitC
   return command(['--dev', ...argv], io, DEV_HELP);
 }
 
-const HELP = [
-  'Usage: gatefold serve [--SETTING VALUE]…',
-  '',
-  'Serve the controllers folder until a signal ends it. Each flag is also an environment variable; the flag wins.',
-];
+const HELP = `Usage: gatefold serve [--SETTING VALUE]…
 
-const DEV_HELP = [
-  'Usage: gatefold dev [--SETTING VALUE]…',
-  '',
-  'Serve the controllers folder for development: one worker unless WORKERS or --workers says otherwise, and a 500',
-  'answer contains its cause. Variables that are not set come from .env.local, then from .env.',
-  '--inspect[=PORT] opens one port for a debugger, which stays the same over edits.',
-  'Each flag is also an environment variable; the flag wins.',
-];
+Serve the controllers folder until a signal ends it. Each flag is also an environment variable; the flag wins.`;
 
-function help(intro: readonly string[]): string {
+const DEV_HELP = `Usage: gatefold dev [--SETTING VALUE]…
+
+Serve the controllers folder for development: one worker unless WORKERS or --workers says otherwise, and a 500
+answer contains its cause. Variables that are not set come from .env.local, then from .env.
+--inspect[=PORT] opens one port for a debugger, which stays the same over edits.
+Each flag is also an environment variable; the flag wins.`;
+
+function help(intro: string): string {
   const rows = settingRows({ cores: 1 }).map(({ name, fallback, about, key }) => {
     // The default number of workers depends on the machine.
     return [flagOf(name), name, key === 'workers' ? '' : fallback, about];
   });
-  return [
-    ...intro,
-    '',
-    ...alignColumns([['FLAG', 'VARIABLE', 'DEFAULT', ''], ...rows]).map((row) => `  ${row.join('  ')}`.trimEnd()),
-  ].join('\n');
+  const table = alignColumns([['FLAG', 'VARIABLE', 'DEFAULT', ''], ...rows]);
+  return [intro, '', ...table.map((row) => `  ${row.join('  ')}`.trimEnd())].join('\n');
 }

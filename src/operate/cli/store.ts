@@ -1,5 +1,4 @@
-// `gatefold store` prepares the store, shows its state, and copies credentials and the session key between it and a
-// data folder.
+// `gatefold store` prepares and shows the store, and copies credentials and the session key from and to a data folder.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
@@ -19,39 +18,36 @@ import { withStore } from './credentials-table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKeys'];
 
-const INIT: Command = {
-  name: 'store init',
-  about: 'Make the tables of the store; what exists stays as it is',
-  flags: { print: 'Print the SQL for an administrator, and change nothing' },
-  reads: READS,
-  run: init,
-};
-
-const STATUS: Command = {
-  name: 'store status',
-  about: 'Show the store, its rows and its machines; exit 1 when it is away',
-  reads: READS,
-  run: status,
-};
-
-const IMPORT: Command = {
-  name: 'store import',
-  about: 'Copy the table and the session key of a data folder into the store, all or nothing',
-  flags: { merge: 'The store may have rows: add the ones that it lacks, and change none' },
-  operands: ['[FOLDER]'],
-  reads: READS,
-  run: importFolder,
-};
-
-const EXPORT: Command = {
-  name: 'store export',
-  about: 'Copy the table and the session key of the store into a new data folder',
-  operands: ['FOLDER'],
-  reads: READS,
-  run: exportFolder,
-};
-
-export const command = [INIT, STATUS, IMPORT, EXPORT];
+export const command: readonly Command[] = [
+  {
+    name: 'store init',
+    about: 'Make the tables of the store; what exists stays as it is',
+    flags: { print: 'Print the SQL for an administrator, and change nothing' },
+    reads: READS,
+    run: init,
+  },
+  {
+    name: 'store status',
+    about: 'Show the store, its rows and its machines; exit 1 when it is away',
+    reads: READS,
+    run: status,
+  },
+  {
+    name: 'store import',
+    about: 'Copy the table and the session key of a data folder into the store, all or nothing',
+    flags: { merge: 'The store may have rows: add the ones that it lacks, and change none' },
+    operands: ['[FOLDER]'],
+    reads: READS,
+    run: importFolder,
+  },
+  {
+    name: 'store export',
+    about: 'Copy the table and the session key of the store into a new data folder',
+    operands: ['FOLDER'],
+    reads: READS,
+    run: exportFolder,
+  },
+];
 
 async function init({ settings, switches }: CommandCall): Promise<Answer> {
   if (switches.has('print')) return { json: { sql: SCHEMA.trim() }, text: SCHEMA.trim() };

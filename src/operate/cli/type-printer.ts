@@ -171,8 +171,11 @@ export function printType(type: ts.Type, name: string, project: TypeProject) {
 
   function printObject(target: ts.Type, props: readonly ts.Symbol[], at: string): string {
     const lines: string[] = [];
-    for (const { keyType, type: valueType } of indexesOf(target))
-      if (!(keyType.flags & F.ESSymbol))
+    const indexes = indexesOf(target);
+    // The index by string of `Record<string | number, T>` includes numbers, and the reader takes one of the two.
+    const byString = indexes.find(({ keyType }) => keyType.flags & F.String)?.type;
+    for (const { keyType, type: valueType } of indexes)
+      if (!(keyType.flags & F.ESSymbol) && !(keyType.flags & F.Number && valueType === byString))
         lines.push(`[key: ${print(keyType, `${at}[key]`)}]: ${print(valueType, `${at}[key]`)};`);
     for (const prop of sortedBy(props, ({ name }) => name)) {
       if (prop.name.startsWith('__@')) continue;
@@ -192,7 +195,7 @@ export function printType(type: ts.Type, name: string, project: TypeProject) {
       }
     }
     // `{ [NAME]?: never }` of a symbol is an object. Every value but null is a `{}`.
-    const isEmpty = props.length === 0 && indexesOf(target).length === 0;
+    const isEmpty = props.length === 0 && indexes.length === 0;
     if (lines.length === 0) return isEmpty ? '{}' : 'Record<never, never>';
     return `{\n${lines.map((line) => `  ${line.replaceAll('\n', '\n  ')}`).join('\n')}\n}`;
   }

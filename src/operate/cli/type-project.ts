@@ -6,15 +6,7 @@ import type ts from 'typescript-5';
 import { statOf } from '../../base/fingerprint.ts';
 import { nearestManifest } from '../../base/manifest.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
-import {
-  digestOf,
-  findPackage,
-  type Installed,
-  isGlobalFile,
-  listGlobalFiles,
-  nameFrom,
-  type Source,
-} from '../../contract/made-types.ts';
+import * as madeTypes from '../../contract/made-types.ts';
 import { findUnreadConstraint } from '../../contract/source/constraint-tags.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import {
@@ -48,21 +40,21 @@ export const isWritable = ({ kind }: WantedType): boolean => Object.hasOwn(KINDS
 export async function openTypeProject(folder: string, wanted: readonly WantedType[]) {
   const typeScript = await openTypeScript(folder, [...new Set(wanted.map(({ path }) => path))]);
   const { ts, program, checker, configs, rootNames, fileNames } = typeScript;
-  const nameOf = (path: string) => nameFrom(folder, path);
+  const nameOf = (path: string) => madeTypes.nameFrom(folder, path);
   const [configPath] = configs;
-  const listed = listGlobalFiles(configPath === undefined ? folder : dirname(configPath));
+  const listed = madeTypes.listGlobalFiles(configPath === undefined ? folder : dirname(configPath));
   const globals = new Set([
     ...listed,
-    ...rootNames.filter((path) => isOwn(path) && isGlobalFile(path)).map(realPathOf),
+    ...rootNames.filter((path) => isOwn(path) && madeTypes.isGlobalFile(path)).map(realPathOf),
   ]);
   const inPackages = fileNames.filter((path) => !isLibrary(path) && packageOf(path) !== undefined);
   const homes = new Set(inPackages.map(homeOf));
   /** The sources of all types. A generated package has no version. */
   const common = [...configs, ...inPackages.filter((path) => statOf(join(homeOf(path), 'package.json')) === undefined)];
 
-  const installed = new Map<string, Installed | undefined>();
-  const find = (name: string): Installed | undefined => {
-    if (!installed.has(name)) installed.set(name, findPackage(folder, name));
+  const installed = new Map<string, madeTypes.Installed | undefined>();
+  const find = (name: string): madeTypes.Installed | undefined => {
+    if (!installed.has(name)) installed.set(name, madeTypes.findPackage(folder, name));
     return installed.get(name);
   };
 
@@ -71,10 +63,10 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
    *
    * @param globalPackages the packages whose global types are used
    */
-  function sourcesOf(path: string, globalPackages: ReadonlySet<string>): Source[] {
-    const sources = new Map<string, Source>();
+  function sourcesOf(path: string, globalPackages: ReadonlySet<string>): madeTypes.Source[] {
+    const sources = new Map<string, madeTypes.Source>();
     const homesOfSources = new Set<string>();
-    const add = (...[kind, name, print]: Source) => sources.set(`${kind} ${name}`, [kind, name, print]);
+    const add = (...[kind, name, print]: madeTypes.Source) => sources.set(`${kind} ${name}`, [kind, name, print]);
     /** @param from a package, or a folder that begins with `./` */
     const addPackage = (name: string, from = '') => {
       const nested = from === '' ? undefined : `${from}/node_modules/${name}`;
@@ -87,12 +79,13 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
       for (const dependency of Object.keys({ ...(dependencies as object), ...(peerDependencies as object) }))
         if (homes.has(find(`${place}/node_modules/${dependency}`)?.home ?? '')) addPackage(dependency, place);
     };
-    for (const config of common) add('config', nameOf(realPathOf(config)), digestOf(readFileSync(config, 'utf8')));
+    for (const config of common)
+      add('config', nameOf(realPathOf(config)), madeTypes.digestOf(readFileSync(config, 'utf8')));
     for (const name of globalPackages) addPackage(name);
     const paths = new Set([path, ...globals]);
     for (const path of paths) {
       const file = program.getSourceFile(path);
-      add('file', nameOf(path), digestOf(file?.text ?? readFileSync(path, 'utf8')));
+      add('file', nameOf(path), madeTypes.digestOf(file?.text ?? readFileSync(path, 'utf8')));
       for (const { name, imported } of importsOf(path, file)) {
         if (name !== undefined) addPackage(name, `./${nameOf(dirname(path))}`);
         if (isOwn(imported)) paths.add(realPathOf(imported));
@@ -135,10 +128,7 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
   return { ...typeScript, nodeAt, sourcesOf };
 }
 
-/**
- * Properties of the schemas of libraries: Standard Schema, TypeBox, zod, superstruct, yup, joi, io-ts; runtypes, myzod,
- * typanion, valita.
- */
+/** Properties of Standard Schema, TypeBox, zod, superstruct, yup, joi, io-ts; runtypes, myzod, typanion, valita. */
 const SCHEMA_MARKS =
   /^(?:~standard|~kind|__@Kind.*|safeParse|refiner|validateSync|validateAsync|_A|with(?:Constraint|Predicate)|__trait|_toTerminals)$/;
 const isOfGatefold = (path: string): boolean => nearestManifest(dirname(path))?.fields.name === 'gatefold';

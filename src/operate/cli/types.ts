@@ -2,7 +2,7 @@
 // date. src/documents/declarations.ts makes the text of the file.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { describeFailure, errorCode } from '../../base/failure.ts';
+import { explainFailure, unlessMissing } from '../../base/failure.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import type { Declarations } from '../../documents/declarations.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
@@ -33,26 +33,17 @@ async function run({ settings, io, flagValues: { out }, switches }: CommandCall)
   const path = resolve(io.cwd, out);
   const isCurrent = readOrEmpty(path) === text;
   if (isCheckOnly && !isCurrent) throw new CommandError(`${out} is out of date. Run: gatefold types --out ${out}`);
-  if (!isCurrent) writeFile(path, text);
+  if (!isCurrent)
+    explainFailure(`Cannot write ${path}`, () => {
+      makeFolder(dirname(path));
+      writeFileSync(path, text);
+    });
   const json = { file: path, changed: !isCurrent, unknown: untypedOperations };
   return { json, text: isCurrent ? `${out} is current` : `Wrote ${out}`, warnings: untypedOperations };
 }
 
 export function readOrEmpty(path: string): string {
-  try {
-    // On Windows, git may have changed the line ends of a file that is up to date.
-    return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return '';
-    throw new CommandError(`Cannot read ${path}: ${describeFailure(error)}`);
-  }
-}
-
-function writeFile(path: string, text: string): void {
-  try {
-    makeFolder(dirname(path));
-    writeFileSync(path, text);
-  } catch (error) {
-    throw new CommandError(`Cannot write ${path}: ${describeFailure(error)}`);
-  }
+  const text = explainFailure(`Cannot read ${path}`, () => unlessMissing(() => readFileSync(path, 'utf8'), ''));
+  // On Windows, git may have changed the line ends of a file that is up to date.
+  return text.replaceAll('\r\n', '\n');
 }

@@ -1,6 +1,5 @@
 // The supervisor's half of HTTPS: certificates from files or by ACME, the keys of session tickets, which change twice a
-// day, and the warning before an expiry. The workers get all of it as one `SecureState`; their half is
-// serve/tls-server.ts.
+// day, and the warning before an expiry. The workers (serve/tls-server.ts) get all of it as one `SecureState`.
 import { crypto } from '../../base/builtins.ts';
 import { describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
@@ -24,7 +23,16 @@ export type CertificateStatus = NonNullable<ReturnType<Certificates['status']>>;
 export interface CertificatesOptions {
   readonly settings: Pick<
     Settings,
-    'tlsCert' | 'tlsKey' | 'domains' | 'acmeDirectory' | 'acmeContact' | 'httpPort' | 'port' | 'host' | 'dataDir'
+    | 'tlsCert'
+    | 'tlsKey'
+    | 'domains'
+    | 'acmeDirectory'
+    | 'acmeContact'
+    | 'httpPort'
+    | 'port'
+    | 'host'
+    | 'publicOrigin'
+    | 'dataDir'
   >;
   readonly version: string;
   readonly log: Log;
@@ -32,12 +40,10 @@ export interface CertificatesOptions {
   readonly httpPortFd?: number | undefined;
   /** The only root certificate that the ACME client trusts, in PEM form. Only tests set `ca`. */
   readonly ca?: string;
-  /** Returns Unix milliseconds. */
   readonly now?: () => number;
 }
 
-/** Milliseconds between two checks whether a renewal or a warning is due. */
-const CHECK_INTERVAL = 30_000;
+const DUE_CHECK_INTERVAL_MS = 30_000;
 const DAY = 86_400_000;
 /** Milliseconds for which a key encrypts new tickets. Then the key only decrypts, for as long; tickets live an hour. */
 const TICKET_KEY_LIFETIME = DAY / 2;
@@ -63,12 +69,11 @@ export function createCertificates(options: CertificatesOptions) {
   const httpPort =
     settings.httpPort === undefined
       ? undefined
-      : createHttpPort({ port: settings.httpPort, host, fd: httpPortFd, httpsPort: () => httpsPort, isServed });
+      : createHttpPort({ port: settings.httpPort, host, fd: httpPortFd, httpsPort: publicPort, isServed });
 
   return {
     /**
-     * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need
-     * PORT, so nothing else may listen on PORT before `start` has resolved.
+     * Resolves when there is a certificate, after any time. Until then, nothing may use PORT: a challenge needs it.
      *
      * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
      */
@@ -81,7 +86,7 @@ export function createCertificates(options: CertificatesOptions) {
         throw new Error(`HTTP_PORT: Cannot listen on port ${settings.httpPort}: ${describeFailure(error)}`);
       });
       if (usesAcme) renewals = startRenewals();
-      timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
+      timers.push(setInterval(checkDue, DUE_CHECK_INTERVAL_MS), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       if (livePair.current() === undefined) {
         const { port, acmeDirectory: directory } = settings;
         const method = httpPort === undefined ? `tls-alpn-01 on port ${port}` : `http-01 on port ${settings.httpPort}`;
@@ -124,6 +129,13 @@ export function createCertificates(options: CertificatesOptions) {
       httpPort?.close();
     },
   };
+
+  /** A router or a container can map another port to PORT. Then PUBLIC_ORIGIN has the port that clients need. */
+  function publicPort(host: string): number {
+    const urls = settings.publicOrigin.map((origin) => new URL(origin));
+    const url = urls.find(({ protocol, hostname }) => protocol === 'https:' && hostname === host);
+    return url === undefined ? httpsPort : Number(url.port || 443);
+  }
 
   function startRenewals(): Renewals {
     const send = createSend({ userAgent: `gatefold/${version}`, ca });

@@ -15,12 +15,12 @@ export type HttpPort = ReturnType<typeof createHttpPort>;
 export interface HttpPortOptions {
   readonly port: number;
   readonly host: string | undefined;
-  readonly httpsPort: () => number;
+  /** Returns the port by which clients reach HTTPS on a host that `isServed` accepts. */
+  readonly httpsPort: (host: string) => number;
   /** The descriptor of a socket that systemd has opened, in the place of `port` and `host`. */
   readonly fd?: number | undefined;
   /** Whether HTTPS is served for this host: a name, or an address as URLs write it, in lower case. */
   readonly isServed: (host: string) => boolean;
-  /** Milliseconds in which a request must arrive. */
   readonly timeoutMs?: number;
   readonly maxConnections?: number;
 }
@@ -85,8 +85,8 @@ export function createHttpPort(options: HttpPortOptions) {
     if (name === undefined || !target.startsWith('/')) return send(response, 400, {});
     // Without this check, a forged Host header would redirect to any site.
     if (!isServed(name)) return send(response, 404, {});
-    const authority = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
-    send(response, 308, { Location: `https://${authority}${target}` });
+    const securePort = httpsPort(name);
+    send(response, 308, { Location: `https://${name}${securePort === 443 ? '' : `:${securePort}`}${target}` });
   }
 }
 

@@ -1,6 +1,7 @@
 // Reloads a certificate and its key, whose files may change together or one by one. A valid pair is live within a
 // second. An invalid pair is logged once, and the last valid pair stays live.
 
+import { explainFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { type Content, createLiveFile, readContent } from '../../base/polled-file.ts';
 import { type CertificatePair, readPair } from './pair.ts';
@@ -18,7 +19,6 @@ export interface LivePairOptions {
   readonly pollMs?: number;
 }
 
-/** The default of `pollMs`: milliseconds between two looks at the files. */
 const POLL_MS = 500;
 /** Polls that must read the same invalid pair: two files are seldom replaced at the same time. */
 const CONFIRMATIONS = 3;
@@ -37,13 +37,8 @@ export function createLivePair(options: LivePairOptions) {
     if (!mayComeLater) throw error;
   }
   const file = createLiveFile({
-    paths,
-    maxBytes: MAX_BYTES,
-    pollMs,
-    confirmations: CONFIRMATIONS,
+    ...{ paths, maxBytes: MAX_BYTES, pollMs, confirmations: CONFIRMATIONS, parse, onLive },
     liveContent: pair && firstContent,
-    parse,
-    onLive,
     onFailure(error) {
       const effect = pair === undefined ? 'no request is served' : 'the last valid certificate stays in use';
       log.error('certificate-reload-failed', { error, effect });
@@ -65,10 +60,6 @@ export function createLivePair(options: LivePairOptions) {
     if (content.files === undefined)
       throw new Error(`Cannot read ${content.isMissing ? paths.join(' and ') : content.path}: ${content.reason}`);
     const [cert = '', key = cert] = content.files.map(String);
-    try {
-      return readPair(cert, key);
-    } catch (error) {
-      throw new Error(`Cannot use ${paths.join(' with ')}: ${(error as Error).message}`);
-    }
+    return explainFailure(`Cannot use ${paths.join(' with ')}`, () => readPair(cert, key));
   }
 }

@@ -1,5 +1,4 @@
-// Checks that a certificate and its private key can be served, and reads the certificate's facts. No error and no fact
-// contains a byte of the key.
+// Checks that a certificate and its private key can be served. No error and no fact contains a byte of the key.
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../../base/builtins.ts';
@@ -16,6 +15,9 @@ export interface PemPair {
   readonly key: string;
 }
 
+/** The curves of ECDSA in TLS (RFC 8446, section 4.2.3), as OpenSSL names them. */
+const CURVES: readonly string[] = ['prime256v1', 'secp384r1', 'secp521r1'];
+
 /**
  * @throws Error with a message of one line, when the certificate cannot be served with this key. Examples are a text
  *   that is not PEM, a key for another certificate, a key with a passphrase, and a chain that OpenSSL refuses.
@@ -24,6 +26,9 @@ export function readPair(certText: string, keyText: string) {
   const leaf = readCertificate(certText);
   const key = readPrivateKey(keyText);
   if (!leaf.checkPrivateKey(key)) throw new Error('the key does not belong to the certificate');
+  const { namedCurve } = key.asymmetricKeyDetails ?? {};
+  if (namedCurve !== undefined && !CURVES.includes(namedCurve))
+    throw new Error(`clients refuse keys of the curve ${namedCurve}: order one with prime256v1 (P-256)`);
   // Only OpenSSL finds some faults: a key that is too short, a damaged certificate further down the chain.
   try {
     tls().createSecureContext({ cert: certText, key: keyText, minVersion: 'TLSv1.2', ca: [] });
@@ -38,22 +43,18 @@ export function readPair(certText: string, keyText: string) {
 /** @throws Error with a message of one line, when the text does not begin with a certificate */
 export function readCertificate(certText: string): X509Certificate {
   if (!certText.includes('-----BEGIN CERTIFICATE-----')) throw new Error('the file has no certificate in PEM form');
-  try {
-    return new (crypto().X509Certificate)(certText);
-  } catch {
-    throw new Error('the certificate is damaged or incomplete');
-  }
+  const certificate = attempt(() => new (crypto().X509Certificate)(certText), undefined);
+  if (certificate === undefined) throw new Error('the certificate is damaged or incomplete');
+  return certificate;
 }
 
 function readPrivateKey(keyText: string): KeyObject {
   if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(keyText)) throw new Error('the file has no private key in PEM form');
   if (/-----BEGIN ENCRYPTED |^Proc-Type:.*ENCRYPTED/m.test(keyText))
     throw new Error('the private key has a passphrase');
-  try {
-    return crypto().createPrivateKey(keyText);
-  } catch {
-    throw new Error('the private key is damaged or incomplete');
-  }
+  const key = attempt(() => crypto().createPrivateKey(keyText), undefined);
+  if (key === undefined) throw new Error('the private key is damaged or incomplete');
+  return key;
 }
 
 export function readFacts(leaf: X509Certificate) {
@@ -114,8 +115,7 @@ function readRenewalId(leaf: X509Certificate): string | undefined {
         return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
   } catch {
-    // Node can read this certificate, but `readElements` cannot. Without the id, the certificate's age alone decides
-    // when it is renewed.
+    // Node reads this certificate, and `readElements` does not. Then its age alone decides when it is renewed.
   }
   return undefined;
 }

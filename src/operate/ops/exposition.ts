@@ -1,5 +1,4 @@
-// Writes metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples; a sample is a
-// value with its labels.
+// Writes metrics in the Prometheus text format 0.0.4. A family is a metric with its samples: values with labels.
 import { type Histogram, totalCount } from './histogram.ts';
 
 export interface Sample {

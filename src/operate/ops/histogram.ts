@@ -1,5 +1,4 @@
-// A Prometheus histogram. A worker counts values, and each of its reports has the delta since the last one, which the
-// supervisor adds up.
+// A Prometheus histogram. Each report of a worker has the delta since the last one, which the supervisor adds up.
 
 export interface Histogram {
   /** The upper bounds of the buckets (inclusive), ascending. One more bucket has the values above the last bound. */

@@ -3,23 +3,25 @@
 
 import { openDescriptors } from '../../base/descriptors.ts';
 import type { WorkerStatus } from '../../live/supervisor/status.ts';
-import { CHANNEL_METRICS } from './channel-metrics.ts';
-import type { Family, Sample } from './exposition.ts';
+import type { Family } from './exposition.ts';
 import {
   counter,
   eachOperation,
   eachProcess,
+  eachTask,
   eachWorker,
+  fieldsOf,
   gauge,
   histogram,
   type MetricRow,
   ofSupervisor,
   type SupervisorFacts,
+  total,
+  worker,
 } from './metric-rows.ts';
 import { readinessOf } from './readiness.ts';
 import { describeCell } from './request-counts.ts';
 import type { ServiceStatus } from './service-status.ts';
-import { TASK_METRICS } from './task-metrics.ts';
 
 /** Each state always has a sample, even when the sample is 0, because an alert needs a series that never disappears. */
 const WORKER_STATES: readonly WorkerStatus['state'][] = [
@@ -31,6 +33,13 @@ const WORKER_STATES: readonly WorkerStatus['state'][] = [
   'faulty',
   'draining',
 ];
+
+const overall = fieldsOf(({ supervisor }) => supervisor);
+const channels = fieldsOf(({ supervisor }) => supervisor?.channels);
+const latest = fieldsOf(({ latestReport }) => latestReport);
+// Without STORE or HTTPS, there is no sample. The value 0 would mean that the certificate expired in 1970.
+const store = fieldsOf(({ supervisor }) => supervisor?.store?.state, []);
+const certificate = fieldsOf(({ supervisor }) => supervisor?.certificate, []);
 
 export const METRICS: readonly MetricRow[] = [
   gauge(
@@ -60,9 +69,7 @@ export const METRICS: readonly MetricRow[] = [
     ({ totals }) =>
       Array.from(totals.requests.credentials(), ([credential, value]) => ({ labels: { credential }, value })),
   ),
-  gauge('http_server_active_requests', 'Requests being processed', (service) =>
-    eachWorker(service, ({ report }) => report.inFlight),
-  ),
+  worker('http_server_active_requests', 'Requests being processed', 'inFlight'),
 
   gauge('gatefold_workers', 'Worker processes by state', ({ supervisor }) =>
     WORKER_STATES.map((state) => ({
@@ -71,15 +78,11 @@ export const METRICS: readonly MetricRow[] = [
     })),
   ),
   gauge('gatefold_workers_wanted', 'Configured number of workers', (_, { wantedWorkers }) => wantedWorkers),
-  counter(
-    'gatefold_worker_deaths_total',
-    'Workers that exited without having been asked to',
-    ({ supervisor }) => supervisor?.workersDied,
-  ),
-  counter(
+  overall('gatefold_worker_deaths_total', 'Workers that exited without having been asked to', 'workersDied'),
+  overall(
     'gatefold_worker_replacements_total',
     'Workers that replaced one that died or became faulty',
-    ({ supervisor }) => supervisor?.workersReplaced,
+    'workersReplaced',
   ),
   gauge('gatefold_worker_report_age_seconds', "Seconds since the worker's last report", (service) =>
     eachWorker(service, ({ reportAge }) => reportAge),
@@ -91,22 +94,18 @@ export const METRICS: readonly MetricRow[] = [
     ...totals.cpuSeconds.map((value, worker) => ({ labels: { worker }, value })),
     ofSupervisor(cpuSeconds()),
   ]),
-  gauge('nodejs_heap_size_used_bytes', 'Heap of V8 in use in the worker', (service) =>
-    eachWorker(service, ({ report }) => report.heapUsed),
-  ),
-  gauge('nodejs_heap_size_limit_bytes', 'Limit of that heap, at which the worker is aborted', (service) =>
-    eachWorker(service, ({ report }) => report.heapLimit),
-  ),
+  worker('nodejs_heap_size_used_bytes', 'Heap of V8 in use in the worker', 'heapUsed'),
+  worker('nodejs_heap_size_limit_bytes', 'Limit of that heap, at which the worker is aborted', 'heapLimit'),
   gauge('process_open_fds', 'Open file descriptors of each process', (service) =>
     eachProcess(service, ({ report }) => report.openDescriptors, openDescriptors()),
   ),
   gauge('process_max_fds', 'Limit of the open file descriptors of each process', (service, { maxDescriptors }) =>
     eachProcess(service, ({ report }) => report.maxDescriptors, maxDescriptors),
   ),
-  counter(
+  total(
     'gatefold_connections_refused_total',
     'Connections closed before their first request, for want of descriptors or beyond MAX_CONNECTIONS',
-    ({ totals }) => totals.connectionsRefused,
+    'connectionsRefused',
   ),
   gauge('nodejs_eventloop_lag_max_seconds', 'Longest event loop delay in the last minute', (service) =>
     eachWorker(service, ({ longestDelay }) => longestDelay),
@@ -117,21 +116,17 @@ export const METRICS: readonly MetricRow[] = [
     (service) => [{ value: service.totals.delays }],
   ),
 
-  gauge(
-    'gatefold_generation',
-    'Number of the serving generation; 0 before the first',
-    ({ supervisor }) => supervisor?.generation,
-  ),
+  overall('gatefold_generation', 'Number of the serving generation; 0 before the first', 'generation'),
   gauge(
     'gatefold_generation_start_time_seconds',
     'When the serving generation began to serve, Unix time',
     ({ supervisor }) => (supervisor?.servingSince?.getTime() ?? 0) / 1000,
   ),
-  counter('gatefold_generations_total', 'Generations put to work', ({ supervisor }) => supervisor?.generationsServed),
-  counter(
+  overall('gatefold_generations_total', 'Generations put to work', 'generationsServed'),
+  overall(
     'gatefold_generations_rejected_total',
     'Generations and replacement workers refused, retries included',
-    (service) => service.supervisor?.generationsRejected,
+    'generationsRejected',
   ),
   gauge(
     'gatefold_generation_rejected',
@@ -144,115 +139,106 @@ export const METRICS: readonly MetricRow[] = [
     ({ supervisor }) => supervisor?.notLoadable.length,
   ),
 
-  ...TASK_METRICS,
-  ...CHANNEL_METRICS,
-
-  gauge(
-    'gatefold_credentials_rows',
-    'Rows of the live credentials table',
-    ({ latestReport }) => latestReport?.credentialRows,
+  // A machine that has never had tasks has no sample.
+  eachTask('gatefold_task_running', '1 while the task runs', ({ run }) => Number(run !== undefined)),
+  eachTask(
+    'gatefold_task_last_success_timestamp_seconds',
+    'End of the last run that succeeded, Unix time',
+    ({ lastSuccessAt }) => lastSuccessAt / 1000,
   ),
-  gauge(
+  eachTask('gatefold_task_duration_seconds', 'Seconds of the last run', ({ lastDuration }) => lastDuration),
+  eachTask('gatefold_task_failures_total', 'Runs of the task that failed', ({ failures }) => failures),
+  eachTask('gatefold_task_skipped_total', 'Times of the task that no run had', ({ skipped }) => skipped),
+
+  // No row has a label, because a name of a channel could come from a client.
+  channels('gatefold_channel_published_total', 'Events that workers have published to channels', 'published'),
+  total(
+    'gatefold_channel_delivered_total',
+    'Events that subscribers have received, each counted once for each subscriber',
+    'channelDelivered',
+  ),
+  total(
+    'gatefold_channel_too_slow_total',
+    'Subscriptions that ended because their subscriber did not keep up',
+    'channelTooSlow',
+  ),
+  channels(
+    'gatefold_channel_kept_bytes',
+    'Bytes of the events that the supervisor keeps for subscribers that reconnect',
+    'keptBytes',
+  ),
+
+  latest('gatefold_credentials_rows', 'Rows of the live credentials table', 'credentialRows'),
+  latest(
     'gatefold_credentials_quarantined_rows',
     'Invalid rows of the credentials table, which are not live',
-    ({ latestReport }) => latestReport?.quarantinedRows,
+    'quarantinedRows',
   ),
   gauge(
     'gatefold_credentials_stale_workers',
     'Workers that serve an older credentials table because the file cannot be read',
     ({ workers }) => workers.filter(({ report }) => report.credentialsFailure !== '').length,
   ),
-  counter(
+  total(
     'gatefold_credentials_reloads_total',
     'Credentials table reloads; each worker counts its own',
-    ({ totals }) => totals.credentialReloads,
+    'credentialReloads',
   ),
-  counter(
+  total(
     'gatefold_credentials_reload_failures_total',
     'Failed credentials table reloads; each worker counts its own',
-    ({ totals }) => totals.credentialReloadFailures,
+    'credentialReloadFailures',
   ),
-  gauge('gatefold_identity_providers', 'Identity providers in use', ({ latestReport }) => latestReport?.providers),
-  gauge(
-    'gatefold_identity_providers_refused',
-    'Invalid rows of the identity providers',
-    ({ latestReport }) => latestReport?.refusedProviderRows,
-  ),
-  counter(
-    'gatefold_identity_fetches_total',
-    'Requests for key sets and discovery documents',
-    ({ totals }) => totals.identityKeyFetches,
-  ),
-  counter(
-    'gatefold_identity_fetch_failures_total',
-    "Failed attempts to get a provider's keys",
-    ({ totals }) => totals.identityKeyFailures,
-  ),
+  latest('gatefold_identity_providers', 'Identity providers in use', 'providers'),
+  latest('gatefold_identity_providers_refused', 'Invalid rows of the identity providers', 'refusedProviderRows'),
+  total('gatefold_identity_fetches_total', 'Requests for key sets and discovery documents', 'identityKeyFetches'),
+  total('gatefold_identity_fetch_failures_total', "Failed attempts to get a provider's keys", 'identityKeyFailures'),
 
   counter('gatefold_rate_limited_total', 'Requests refused with 429 RATE_LIMITED', ({ totals }) =>
     Object.entries(totals.rateLimited).map(([by, value]) => ({ labels: { by }, value })),
   ),
-  gauge('gatefold_rate_limit_callers', 'Callers whose requests are counted against a limit', (service) =>
-    eachWorker(service, ({ report }) => report.rateLimitCallers),
-  ),
+  worker('gatefold_rate_limit_callers', 'Callers whose requests are counted against a limit', 'rateLimitCallers'),
 
   counter(
     'gatefold_log_lines_dropped_total',
     'Log lines not written because nobody read the log fast enough, by workers and by the supervisor',
     ({ totals }, { logLinesDropped }) => [
-      { labels: { process: 'workers' }, value: totals.logLinesDropped },
+      { labels: { process: 'workers' }, value: totals.logLinesDropped ?? 0 },
       { labels: { process: 'supervisor' }, value: logLinesDropped() },
     ],
   ),
 
-  gauge('gatefold_store_up', '1 while the store answers', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => Number(state.awayReason === null)),
+  gauge('gatefold_store_up', '1 while the store answers', ({ supervisor }) =>
+    supervisor?.store === undefined ? [] : Number(supervisor.store.state.awayReason === null),
   ),
-  gauge('gatefold_store_age_seconds', 'Seconds since the credentials table was proven complete', (service) =>
-    sampleOf(service.supervisor?.store, ({ ageSeconds }) => ageSeconds ?? Number.POSITIVE_INFINITY),
+  gauge('gatefold_store_age_seconds', 'Seconds since the credentials table was proven complete', ({ supervisor }) =>
+    supervisor?.store === undefined ? [] : (supervisor.store.ageSeconds ?? Number.POSITIVE_INFINITY),
   ),
-  counter('gatefold_store_full_reads_total', 'Times that all rows were read', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => state.fullReads),
-  ),
-  counter('gatefold_store_missed_bells_total', 'Changes of the store that no notification announced', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => state.missedBells),
-  ),
-  gauge('gatefold_store_table_bytes', 'Bytes of the table in the store', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => state.tableBytes),
-  ),
-  gauge('gatefold_store_table_limit_bytes', 'Bytes beyond which the store takes no new row', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => state.tableLimit),
-  ),
-  gauge('gatefold_store_clock_offset_seconds', 'Seconds by which the clock of the store is ahead', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => state.secondsAhead),
-  ),
-  gauge('gatefold_machines', 'Machines that have reported lately', (service) =>
-    sampleOf(service.supervisor?.store, ({ state }) => state.machines),
-  ),
+  store('gatefold_store_full_reads_total', 'Times that all rows were read', 'fullReads'),
+  store('gatefold_store_missed_bells_total', 'Changes of the store that no notification announced', 'missedBells'),
+  store('gatefold_store_table_bytes', 'Bytes of the table in the store', 'tableBytes'),
+  store('gatefold_store_table_limit_bytes', 'Bytes beyond which the store takes no new row', 'tableLimit'),
+  store('gatefold_store_clock_offset_seconds', 'Seconds by which the clock of the store is ahead', 'secondsAhead'),
+  store('gatefold_machines', 'Machines that have reported lately', 'machines'),
 
   counter('gatefold_trace_spans_total', 'Spans that the collector has, and spans that it has not', ({ totals }) => [
-    { labels: { outcome: 'exported' }, value: totals.spansExported },
-    { labels: { outcome: 'dropped' }, value: totals.spansDropped },
+    { labels: { outcome: 'exported' }, value: totals.spansExported ?? 0 },
+    { labels: { outcome: 'dropped' }, value: totals.spansDropped ?? 0 },
   ]),
 
-  gauge('gatefold_certificate_expiry_timestamp_seconds', 'When the served certificate expires, Unix time', (service) =>
-    sampleOf(service.supervisor?.certificate, ({ notAfter }) => notAfter / 1000),
+  gauge(
+    'gatefold_certificate_expiry_timestamp_seconds',
+    'When the served certificate expires, Unix time',
+    ({ supervisor }) => (supervisor?.certificate === undefined ? [] : supervisor.certificate.notAfter / 1000),
   ),
-  counter('gatefold_certificate_reloads_total', 'Certificates that went live after the first one', (service) =>
-    sampleOf(service.supervisor?.certificate, ({ reloads }) => reloads),
-  ),
-  counter(
+  certificate('gatefold_certificate_reloads_total', 'Certificates that went live after the first one', 'reloads'),
+  certificate(
     'gatefold_certificate_failures_total',
     'Certificate files that could not be used, and orders that failed',
-    (service) => sampleOf(service.supervisor?.certificate, ({ failures }) => failures),
+    'failures',
   ),
 ];
 
 export function collectFamilies(service: ServiceStatus, facts: SupervisorFacts): Family[] {
   return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, facts) }));
-}
-
-/** Returns no sample without HTTPS or without STORE. The value 0 would mean that the certificate expired in 1970. */
-function sampleOf<Part>(part: Part | undefined, measure: (part: Part) => number): Sample[] {
-  return part === undefined ? [] : [{ value: measure(part) }];
 }

@@ -1,30 +1,11 @@
-// Decides whether the service is ready, and describes its state for /readyz. /livez needs no decision: a supervisor
-// that answers is alive.
+// Decides whether the service is ready, and describes its state for /readyz. A supervisor that answers /livez is alive.
 import { SERVICE } from '../../base/group-name.ts';
 import { lacksGroups } from '../../base/ready-groups.ts';
 import { unixTime } from '../../base/time.ts';
 import type { GroupLoad } from '../../live/load/group-load.ts';
 import type { StoreStatus } from '../store/link.ts';
-import type { WorkerReport } from './report.ts';
 import type { ServiceStatus } from './service-status.ts';
-
-/**
- * - `starting`: no worker has loaded the controllers yet.
- * - `no-worker`: all workers have ended, and new ones start.
- * - `service-not-loadable`: every request gets 500, because no version of the service file has loaded.
- * - `groups-not-loadable`: too many groups do not load (`lacksGroups`).
- * - `workers-stuck`: no worker that serves has reported for 3 s.
- * - `store-too-old`: credentials are refused, because the copy of the shared table is older than STORE_MAX_AGE.
- */
-export type Readiness =
-  | 'ready'
-  | 'starting'
-  | 'no-worker'
-  | 'stopping'
-  | 'service-not-loadable'
-  | 'groups-not-loadable'
-  | 'workers-stuck'
-  | 'store-too-old';
+import type { WorkerReport } from './worker-metrics.ts';
 
 /** The states in which a worker answers requests. A faulty worker does so until its replacement serves. */
 const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
@@ -32,7 +13,8 @@ const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
 /** Seconds. A worker reports once a second. One that is silent for longer is stuck, and is killed after 5 s. */
 const MAX_REPORT_AGE = 3;
 
-export function readinessOf(service: ServiceStatus): Readiness {
+/** Returns one of the states that docs/OPERATING.md explains. */
+export function readinessOf(service: ServiceStatus) {
   const { supervisor, isStopping, ready } = service;
   if (isStopping) return 'stopping';
   if (supervisor === undefined || supervisor.generation === 0) return 'starting';

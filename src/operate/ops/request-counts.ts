@@ -1,14 +1,5 @@
-// Counts requests by page, operation, route, verb and status (with durations), and by credential. Each worker sends
-// deltas, which the supervisor adds up.
-import {
-  addDelta,
-  createHistogram,
-  type Histogram,
-  type HistogramDelta,
-  observe,
-  takeDelta,
-  totalCount,
-} from './histogram.ts';
+// Counts requests by page, operation, route, verb, status and credential. The supervisor adds up the deltas of workers.
+import * as histograms from './histogram.ts';
 
 /** The upper bounds of the buckets for durations, in seconds. The last one is the default of OPERATION_TIMEOUT. */
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -34,15 +25,12 @@ export interface OperationCounts {
   readonly operation: string;
   readonly route: string;
   bytes: number;
-  /**
-   * Key: a cell, which is a combination of verb, status and fault, as one number (`cellOf`). Value: the durations of
-   * its requests, in seconds.
-   */
-  readonly cells: Map<number, Histogram>;
+  /** Key: verb, status and fault as one number (`cellOf`). Value: the durations of its requests, in seconds. */
+  readonly cells: Map<number, histograms.Histogram>;
 }
 
 export interface OperationDelta extends Readonly<Omit<OperationCounts, 'cells'>> {
-  readonly cells: readonly (readonly [cell: number, durations: HistogramDelta])[];
+  readonly cells: readonly (readonly [cell: number, durations: histograms.HistogramDelta])[];
 }
 
 export type CredentialCount = readonly [id: string, requests: number];
@@ -74,13 +62,13 @@ export function createRequestCounts() {
     return counts;
   }
 
-  function durationsOf(counts: OperationCounts, cell: number): Histogram {
+  function durationsOf(counts: OperationCounts, cell: number): histograms.Histogram {
     const known = counts.cells.get(cell);
     if (known !== undefined) return known;
     const otherCell = cellOf(OTHER_VERB, ANY_STATUS);
     if (cellCount >= MAX_CELLS && cell !== otherCell) return durationsOf(counts, otherCell);
     cellCount++;
-    const durations = createHistogram(DURATION_BOUNDS);
+    const durations = histograms.createHistogram(DURATION_BOUNDS);
     counts.cells.set(cell, durations);
     return durations;
   }
@@ -105,7 +93,7 @@ export function createRequestCounts() {
       isClientFault = false,
     ): void {
       const cell = cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault);
-      observe(durationsOf(counts, cell), duration / 1000);
+      histograms.observe(durationsOf(counts, cell), duration / 1000);
       counts.bytes += bytes;
     },
     /** @param id the id of a row, never a text of the client */
@@ -124,7 +112,7 @@ export function createRequestCounts() {
     add(delta: OperationDelta): void {
       const counts = countsFor(delta.page, delta.operation, delta.route);
       counts.bytes += delta.bytes;
-      for (const [cell, durations] of delta.cells) addDelta(durationsOf(counts, cell), durations);
+      for (const [cell, durations] of delta.cells) histograms.addDelta(durationsOf(counts, cell), durations);
     },
   };
 }
@@ -133,16 +121,13 @@ function takeOperation(counts: OperationCounts): OperationDelta {
   const { page, operation, route, bytes } = counts;
   // The cells stay in the map, so that the next requests do not add them to `cellCount` again.
   const cells = Array.from(counts.cells)
-    .filter(([, durations]) => totalCount(durations) > 0)
-    .map(([cell, durations]) => [cell, takeDelta(durations)] as const);
+    .filter(([, durations]) => histograms.totalCount(durations) > 0)
+    .map(([cell, durations]) => [cell, histograms.takeDelta(durations)] as const);
   counts.bytes = 0;
   return { page, operation, route, bytes, cells };
 }
 
-/**
- * Encodes verb, status and fault as one number: HEAD (verb 1), 500 and a fault of the client become 1 * 2000 + 1000 +
- * 500 = 3500. A text would need a new string for each request.
- */
+/** HEAD (verb 1), 500 and a fault of the client become 1 * 2000 + 1000 + 500 = 3500. A text would cost memory. */
 function cellOf(verb: number, status: number, isClientFault = false): number {
   return verb * VERB_STEP + (isClientFault ? CLIENT_FAULT_STEP : 0) + status;
 }

@@ -1,6 +1,6 @@
 // The operations port: /livez, /readyz and /metrics. It runs in the supervisor, so it answers even while all workers
 // are blocked. A client cannot start, stop or change anything through it.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../../base/builtins.ts';
 import { refusalCodeOf } from '../../base/client-error.ts';
@@ -10,10 +10,10 @@ import { isHttpError, refusal } from '../../base/errors.ts';
 import { attempt } from '../../base/failure.ts';
 import { listen } from '../../base/listen.ts';
 import { describeError, type Log } from '../../base/log.ts';
+import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { Settings } from '../../base/settings.ts';
 import { unixTime } from '../../base/time.ts';
 import { buildName, version } from '../../own-files.ts';
-import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { watchPunctuality } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
@@ -151,23 +151,15 @@ function asJson(status: number, body: object): Answer {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
-let cachedBuild: string | undefined;
-
-/**
- * Reads the files of the build at the first scrape, because a start needs neither them nor node:crypto.
- *
- * @returns the version alone where the files cannot be read, as in a checkout without a build
- */
-function nameBuild(): string {
-  cachedBuild ??= attempt(buildName, version());
-  return cachedBuild;
-}
-
 export function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number) {
+  let cachedBuild: string | undefined;
   return {
     version: version(),
-    /** `0.1.0+5f2a9c0d`: the version, and a hash of the program. It is also the name in `runtime/` of a deployment. */
-    build: nameBuild,
+    /**
+     * `0.1.0+5f2a9c0d`: the version, and a hash of the program, as in `runtime/` of a deployment. The files are read at
+     * the first scrape, because a start does not need them. A checkout without a build has the version alone.
+     */
+    build: () => (cachedBuild ??= attempt(buildName, version())),
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,
@@ -180,4 +172,29 @@ export function supervisorFacts(wantedWorkers: number, logLinesDropped: () => nu
       return (user + system) / 1e6;
     },
   };
+}
+
+interface ConnectionLimits {
+  /** Maximum number of connections. A further connection ends the connection whose last request is longest ago. */
+  readonly maxConnections: number;
+  readonly answerTimeout: number;
+}
+
+/**
+ * Ends a connection whose client sends a second request before an answer, or does not read its answer in time. A client
+ * that holds connections open could otherwise keep probes out, and fill the memory of the supervisor.
+ */
+export function limitConnections(server: Server, { maxConnections, answerTimeout }: ConnectionLimits): void {
+  const connections = createRecentConnections(maxConnections);
+  const socketsInUse = new WeakSet<object>();
+  server.on('connection', connections.add);
+  server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    // Probes and scrapers send a request only after the answer to the one before. Another client is cut off.
+    if (socketsInUse.has(socket)) return void socket.destroy();
+    connections.add(socket);
+    socketsInUse.add(socket);
+    const timer = setTimeout(() => socket.destroy(), answerTimeout).unref();
+    response.once('finish', () => socketsInUse.delete(socket));
+    response.once('close', () => clearTimeout(timer));
+  });
 }

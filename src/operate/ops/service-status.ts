@@ -6,8 +6,9 @@ import type { SupervisorStatus as WorkersStatus } from '../../live/supervisor/st
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
 import { addDelta, createHistogram, type Histogram } from './histogram.ts';
-import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './report.ts';
+import { DELAY_BOUNDS } from './loop-delay.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
+import type { WorkerReport } from './worker-metrics.ts';
 
 export type SupervisorStatus = WorkersStatus & {
   readonly certificate?: CertificateStatus | undefined;
@@ -17,8 +18,10 @@ export type SupervisorStatus = WorkersStatus & {
 export type ServiceStatus = ReturnType<ReturnType<typeof createServiceWatch>['status']>;
 export type ReportingWorker = ServiceStatus['workers'][number];
 
-/** Sums over all workers since the start, also over workers that have ended. */
-export interface Totals extends Counters {
+type Counters = Record<keyof WorkerReport['counters'], number>;
+
+/** Sums over all workers since the start, also over workers that have ended. No counter is there before a report. */
+export interface Totals extends Partial<Counters> {
   readonly requests: RequestCounts;
   readonly delays: Histogram;
   readonly rateLimited: Record<LimitKind, number>;
@@ -40,7 +43,6 @@ export function createServiceWatch(
     delays: createHistogram(DELAY_BOUNDS),
     rateLimited: { credential: 0, address: 0, operation: 0 },
     cpuSeconds: [],
-    ...(Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Counters),
   };
   /** The last report of any worker, for data that all workers share: the tables of credentials and providers. */
   let latestReport: WorkerReport | undefined;
@@ -83,7 +85,8 @@ export function createServiceWatch(
     for (const delta of report.requestsByOperation) totals.requests.add(delta);
     for (const [id, requests] of report.requestsByCredential) totals.requests.countCredential(id, requests);
     addDelta(totals.delays, report.delays);
-    for (const name of COUNTERS) totals[name] += report[name];
+    for (const [name, growth] of Object.entries(report.counters) as [keyof Counters, number][])
+      totals[name] = (totals[name] ?? 0) + growth;
     for (const [kind, refusals] of Object.entries(report.rateLimited))
       totals.rateLimited[kind as LimitKind] += refusals;
   }

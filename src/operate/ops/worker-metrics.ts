@@ -1,5 +1,4 @@
-// The worker's half of the metrics, loaded only with OPS_PORT. Counting a request allocates no memory, and no label
-// value comes from a client.
+// The worker's half of the metrics, with OPS_PORT only. Counting allocates no memory, and no label is a client's text.
 import { processChannels } from '../../base/channel-hub.ts';
 import { descriptorLimit, openDescriptors } from '../../base/descriptors.ts';
 import { servingPage } from '../../base/group-name.ts';
@@ -11,7 +10,6 @@ import type { App } from '../../request/app.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import { createLoopDelay, type LoopDelay } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
-import type { Counters } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
 export type AnsweredExchange = Pick<Exchange, 'group' | 'groupInUrl' | 'operation' | 'verb'> & {
@@ -29,6 +27,8 @@ export interface ReportedParts {
 }
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
+/** A report to the supervisor once a second. The supervisor adds the counts up, also those of a worker that ends. */
+export type WorkerReport = Readonly<ReturnType<WorkerMetrics['takeReport']>>;
 
 /** Maximum number of quarantined (invalid) rows that a report names. The log names all of them. */
 const MAX_NAMED_ROWS = 20;
@@ -66,8 +66,9 @@ export function createWorkerMetrics() {
         requestsByCredential: requests.takeCredentials(),
         ...loopDelay.take(),
         rateLimited: growthOf({ ...refused }),
-        ...growthOf<keyof Counters | 'cpuSeconds'>({
-          cpuSeconds: (user + system) / 1e6,
+        ...growthOf({ cpuSeconds: (user + system) / 1e6 }),
+        /** The supervisor adds each of them to its total. */
+        counters: growthOf({
           credentialReloads: credentialsStatus.reloads,
           credentialReloadFailures: credentialsStatus.reloadFailures,
           identityKeyFetches: providers.keyFetches,

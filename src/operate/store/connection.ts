@@ -56,11 +56,13 @@ export interface ConnectionOptions {
   readonly onNotify: () => void;
   /** The time limit for connecting and the first query together, in milliseconds. */
   readonly timeout: number;
+  /** Ends the attempt, but not a connection that is open. */
+  readonly signal: AbortSignal;
 }
 
 /** @throws StoreAway when the host does not answer, refuses the connection, or is a standby */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { address, name, onNotify, timeout } = options;
+  const { address, name, onNotify, timeout, signal } = options;
   const { host, port } = options.server;
   const serverName = `${host}:${port}`;
   let socket: Socket | undefined;
@@ -123,12 +125,15 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     }
   };
 
+  signal.addEventListener('abort', close);
   try {
     const [row] = await query('select pg_is_in_recovery() as standby', [], timeout);
     if (row?.standby !== false) throw new StoreAway(`${serverName} is a standby`);
   } catch (error) {
     close();
     throw error;
+  } finally {
+    signal.removeEventListener('abort', close);
   }
   return { query, isOpen: () => isOpen, close };
 }
@@ -168,5 +173,7 @@ function toStoreAway(error: unknown, serverName: string): StoreAway {
   if (reason !== undefined)
     return new StoreAway(`${serverName}: ${reason[0]}${detail}`, { needsOperator: reason[1], cause: error });
   const codeSuffix = message.includes(code) ? '' : ` (${code})`;
-  return new StoreAway(`${serverName}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
+  // The message of Node advises `--use-system-ca` alone.
+  const cure = /SELF_SIGNED|LEAF_SIGNATURE|ISSUER_CERT/.test(code) ? '. Name its root: sslrootcert=FILE' : '';
+  return new StoreAway(`${serverName}: ${message.slice(0, 200)}${codeSuffix}${cure}`, { cause: error });
 }

@@ -1,7 +1,6 @@
-// Names the rows of the table, because the store keeps each row as an entry with a name, and converts between names and
-// the text of the file.
-import { attempt, describeFailure } from '../../base/failure.ts';
-import { readContent } from '../../base/polled-file.ts';
+// Names the rows of the table, which are entries in the store, and converts between names and the text of the file.
+import { attempt, explainFailure } from '../../base/failure.ts';
+import { bytesOf, readContent } from '../../base/polled-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { idOfRow, type RawRow } from '../../callers/credentials/table/row.ts';
 import { parseTableText, refuseRepeatedFields } from '../../callers/credentials/table/text.ts';
@@ -56,20 +55,17 @@ export type TableFile = NonNullable<ReturnType<typeof readTableFile>>;
  */
 export function readTableFile(dataDir: string) {
   const path = tablePath(dataDir);
-  try {
-    const content = readContent([path], MAX_BYTES);
-    if (content.files === undefined && content.isMissing) return undefined;
-    if (content.files === undefined) throw new Error(content.reason);
-    const { members, rows, repeatedFields } = parseTableText(content.files[0] as Buffer);
+  return explainFailure(`Cannot read ${path}`, () => {
+    const bytes = bytesOf(readContent([path], MAX_BYTES));
+    if (bytes === undefined) return undefined;
+    const { members, rows, repeatedFields } = parseTableText(bytes);
     let copyMark = members.store as CopyMark | undefined;
     // JSON.stringify writes a repeated field only once. A row that is invalid because of the field would become valid.
     if (copyMark === undefined) refuseRepeatedFields(repeatedFields);
     else if (repeatedFields.length > 0) copyMark = { ...copyMark, version: '' };
     const nameOf = createRowNames();
     return { rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])), copyMark };
-  } catch (error) {
-    throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
-  }
+  });
 }
 
 /** The lists and objects of a row at most. Functions that call themselves for each level of a row need this bound. */

@@ -23,10 +23,8 @@ export interface FollowerOptions {
 
 /** Milliseconds from the end of a look to the next one, on average, while the bell works. */
 const INTERVAL_MS = 1000;
-/** The pause between looks after a change that no bell announced. */
 const INTERVAL_WITHOUT_BELL_MS = 250;
-/** The pause between looks while the store is away. */
-const RETRY_MS = 250;
+const INTERVAL_WHILE_AWAY_MS = 250;
 /**
  * The pause after a write of the file, as a multiple of the processor time of the write. So writing takes at most a
  * fifth of a processor, however many changes come. The elapsed time of the write is not used: on a busy machine, this
@@ -47,6 +45,8 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
   let isBellBroken = false;
   /** When the store was first found away; undefined while it can be used. Times are those of `performance.now()`. */
   let awaySince: number | undefined;
+  /** The reasons that were logged since then. Two can alternate, as behind a balancer whose database is away. */
+  const loggedReasons = new Set<string>();
   let isClosed = false;
   let lastLook: Promise<void> = Promise.resolve();
   let nextLook: Promise<void> | undefined;
@@ -87,6 +87,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
       replica.markComplete();
       if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
       awaySince = undefined;
+      loggedReasons.clear();
       status = { ...status, awayReason: null, needsOperator: false };
       // This write fails while the store is read-only. Such a store is not away, and the next look writes again.
       await restoreLostChanges().catch(() => {});
@@ -94,7 +95,8 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
       const reason = (error as Error).message;
       const age = replica.age();
       const ageSeconds = age === null ? null : Math.round(age / 1000);
-      if (status.awayReason !== reason) log.error('store-away', { reason, age_seconds: ageSeconds });
+      if (!loggedReasons.has(reason)) log.error('store-away', { reason, age_seconds: ageSeconds });
+      loggedReasons.add(reason);
       awaySince ??= performance.now();
       // Any other error than StoreAway is about the files on this machine.
       status = { ...status, awayReason: reason, needsOperator: !(error instanceof StoreAway) || error.needsOperator };
@@ -102,7 +104,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
     } finally {
       onLook();
       const interval = isBellBroken ? INTERVAL_WITHOUT_BELL_MS : INTERVAL_MS;
-      if (!isClosed) schedule(status.awayReason === null ? interval : RETRY_MS);
+      if (!isClosed) schedule(status.awayReason === null ? interval : INTERVAL_WHILE_AWAY_MS);
     }
   }
 
@@ -193,10 +195,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
     isBellBroken = true;
   }
 
-  /**
-   * Writes lost changes to the store again, in one write. If another machine was faster, nothing is written, and the
-   * update at the end fetches the rows of the other machine.
-   */
+  /** Writes lost changes again, in one write. If another machine was faster, the update at the end fetches its rows. */
   async function restoreLostChanges(): Promise<void> {
     const names = replica.lostChanges().slice(0, MAX_RESTORED);
     if (names.length === 0) return;

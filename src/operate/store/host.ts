@@ -1,18 +1,20 @@
-// The store-host. Workers read the replica that it writes, so a request with a known credential never waits for this
-// process or for the store.
+// The store-host. A request with a known credential needs only its replica, and waits neither for it nor the store.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
+import { attempt } from '../../base/failure.ts';
 import { createLog } from '../../base/log.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isLoopback, type StoreAddress } from '../../base/store-address.ts';
+import { parseObject } from '../../base/values.ts';
 import { FILLING_BYTES, MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { refuseRegistration } from '../../callers/credentials/write/changes.ts';
 import { loadPostgres } from './connection.ts';
 import { createFollower } from './follower.ts';
-import { readMachine, writeMachine } from './machine.ts';
 import type { Answer, FromHost, Request, ToHost } from './messages.ts';
 import { createPostgresStore } from './postgres.ts';
-import { openReplica, type Replica } from './replica.ts';
+import { openReplica, proofPathOf, type Replica } from './replica.ts';
 import { createSeal } from './seal.ts';
 import { syncSessionKey } from './session-key.ts';
 import { type Store, StoreAway } from './store.ts';
@@ -23,11 +25,9 @@ export interface HostOptions {
   readonly send: (message: FromHost) => void;
 }
 
-/** Milliseconds between two reports to the store that this machine is alive. */
 const REPORT_INTERVAL_MS = 5000;
 /** Seconds. Each machine checks by its own clock whether a key or a session has expired. */
 const MAX_CLOCK_DIFFERENCE = 5;
-/** Milliseconds between two reads of the session key from the store. */
 const SESSION_KEY_INTERVAL_MS = 30_000;
 /** Milliseconds between two removals of rate limits that have all their tokens again. */
 const SWEEP_INTERVAL_MS = 60_000;
@@ -48,13 +48,12 @@ export async function startHost({ settings, send }: HostOptions) {
   /** When each chore is due next, by `performance.now()`. */
   const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
   let machines = lastMachines;
-  /** The number of machines in the file. */
   let writtenMachines = 0;
   let secondsAhead = 0;
   let isClockWrong = false;
   let isFilling = false;
-  /** The message of the chores' last failure, which is not logged again; empty after a success. */
-  let lastChoreFailure = '';
+  /** The message of each chore's last failure, without the chores that have succeeded since. It is logged once. */
+  const failures = new Map<string, string>();
   const follower = createFollower({
     store,
     replica,
@@ -90,23 +89,26 @@ export async function startHost({ settings, send }: HostOptions) {
       dueAt.sessionKey = 0;
       return;
     }
+    await doChore('report', REPORT_INTERVAL_MS, report);
+    await doChore('sweep', SWEEP_INTERVAL_MS, () => store.sweepRates());
+    if (seal === undefined) return;
+    await doChore('sessionKey', SESSION_KEY_INTERVAL_MS, async () => {
+      if (await syncSessionKey(store, seal, dataDir)) send({ kind: 'files-changed' });
+    });
+  }
+
+  /** Does the chore if it is due. Then it is due again after the interval. Chores often fail for the same reason. */
+  async function doChore(name: keyof typeof dueAt, interval: number, work: () => Promise<unknown>): Promise<void> {
     const now = performance.now();
-    /** Returns whether the chore is due. A chore that is due is done now, and is due again after the interval. */
-    const takeTurn = (name: keyof typeof dueAt, interval: number) => {
-      if (now < dueAt[name]) return false;
-      dueAt[name] = now + interval;
-      return true;
-    };
+    if (now < dueAt[name]) return;
+    dueAt[name] = now + interval;
     try {
-      if (takeTurn('report', REPORT_INTERVAL_MS)) await report();
-      if (takeTurn('sweep', SWEEP_INTERVAL_MS)) await store.sweepRates();
-      const isKeyDue = seal !== undefined && takeTurn('sessionKey', SESSION_KEY_INTERVAL_MS);
-      if (isKeyDue && (await syncSessionKey(store, seal, dataDir))) send({ kind: 'files-changed' });
-      lastChoreFailure = '';
+      await work();
+      failures.delete(name);
     } catch (error) {
       const { message } = error as Error;
-      if (message !== lastChoreFailure) log.warn('store-refused', { reason: message });
-      lastChoreFailure = message;
+      if (![...failures.values()].includes(message)) log.warn('store-refused', { reason: message });
+      failures.set(name, message);
     }
   }
 
@@ -157,8 +159,7 @@ export async function startHost({ settings, send }: HostOptions) {
 }
 
 /**
- * Adds the row of an application. The write succeeds only if no row has changed since the check of the limits.
- * Otherwise the check and the write are repeated.
+ * Adds the row of an application. A change of any row since the check of the limits repeats the check and the write.
  *
  * @throws StoreAway when there is no success within REGISTRATION_PATIENCE_MS
  */
@@ -194,4 +195,24 @@ async function register(
     await sleep(10 * Math.random());
   }
   throw new StoreAway('other machines write all the time');
+}
+
+/**
+ * Reads the id of this machine and the number of machines. With a new id after a restart, a machine would count twice,
+ * and each would allow less than its part of a rate. A file from a machine with another name is of no use.
+ */
+function readMachine(dataDir: string) {
+  // There may be no file, or this user may not read it.
+  const text = attempt(() => readFileSync(proofPathOf(dataDir), 'utf8'), '');
+  const { id, name, machines } = parseObject(text) ?? {};
+  if (typeof id === 'string' && name === hostname() && Number.isSafeInteger(machines))
+    return { id, machines: Math.max(1, Number(machines)) };
+  return { id: crypto().randomUUID(), machines: 1 };
+}
+
+/** Called just after a look, because it also sets the time of the file. */
+function writeMachine(dataDir: string, { id, machines }: ReturnType<typeof readMachine>): void {
+  const text = `${JSON.stringify({ id, name: hostname(), machines })}\n`;
+  // On a full disk, this machine counts twice for 15 s after its next restart.
+  attempt(() => writeFileSync(proofPathOf(dataDir), text), undefined);
 }

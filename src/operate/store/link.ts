@@ -5,6 +5,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
+import { parseObject } from '../../base/values.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import type { Spending } from '../../callers/rates/rate-limiter.ts';
 import type { Cell } from '../../live/tasks/lease.ts';
@@ -23,22 +24,16 @@ export interface SharedStoreOptions {
   readonly writeLine: (line: string) => void;
 }
 
-/**
- * The time limit of a look (a query for changes), in milliseconds. The limit is short, because clients wait for looks:
- * the credential of a request can be so new that only a look finds it.
- */
+/** Milliseconds of a look (a query for changes), for which clients wait: only it finds a very new credential. */
 const LOOK_TIMEOUT_MS = 1000;
-/** Minimum milliseconds between the beginnings of two looks. */
 const MIN_LOOK_INTERVAL_MS = 100;
 /** The time limit of any other call of a worker, in milliseconds. The store-host itself gives up earlier. */
 const CALL_TIMEOUT_MS = 15_000;
-/** The time limit for spending tokens, in milliseconds. */
 const SPEND_TIMEOUT_MS = 1000;
 /** The time limit for the state of the tasks, in milliseconds. The lease must be renewed in time. */
 const TASKS_TIMEOUT_MS = 4000;
 /** Milliseconds without a message until the store counts as away. Usually one comes each second. */
 const MAX_SILENCE_MS = 5000;
-/** Milliseconds from the end of the store-host to its next start. */
 const RESTART_PAUSE_MS = 500;
 /** The pause before the next start while an operator must change something first, such as a password. */
 const OPERATOR_RESTART_PAUSE_MS = 10_000;
@@ -58,6 +53,11 @@ export function createSharedStore(options: SharedStoreOptions) {
   let stateReceivedAt = performance.now();
   /** When the table was last complete; undefined when it never was. */
   let completeAt: number | undefined;
+  /** The ids of rows that were revoked or removed, until the copy of the table says so. A full disk delays the copy. */
+  const revoked = new Set<string>();
+  let revokedAt = 0;
+  /** The workers that have made a call, so they have got `revoked`. */
+  const told = new WeakSet<Worker>();
   /** Whether the table is too old, as the workers have heard. False until the first state of the store-host. */
   let isTooOld = false;
   let refusesCredentials = false;
@@ -114,11 +114,17 @@ export function createSharedStore(options: SharedStoreOptions) {
       case 'files-changed':
         return notifyWorkers();
       case 'rows-changed':
+        revokedAt = performance.now();
+        for (const id of message.changed.revoked) revoked.add(id);
+        // The row was removed, and came again.
+        if (revoked.size > 0) for (const row of message.changed.added) revoked.delete(String(parseObject(row)?.id));
         return notifyWorkers(undefined, { kind: 'store', changed: message.changed });
       case 'state': {
         const { age } = message.state;
         stateReceivedAt = performance.now();
         completeAt = age === null ? undefined : stateReceivedAt - age;
+        // A store-host that has just started is not away, and its copy can still be older.
+        if (message.state.awayReason === null && (completeAt ?? 0) > revokedAt) revoked.clear();
         return setState(message.state);
       }
       case 'failed':
@@ -185,6 +191,9 @@ export function createSharedStore(options: SharedStoreOptions) {
     const workerCall = (message as { gatefold?: WorkerCall } | null)?.gatefold;
     if (workerCall?.kind !== 'store') return;
     // A new worker has got no notice yet. Each worker makes a call when it starts, so each call gets a notice first.
+    if (revoked.size > 0 && !told.has(worker))
+      notifyWorkers([worker], { kind: 'store', changed: { revoked: [...revoked], added: [] } });
+    told.add(worker);
     notifyWorkers([worker]);
     void answerWorker(workerCall.request).then((answer) =>
       send(worker, { kind: 'store', call: workerCall.call, answer }),

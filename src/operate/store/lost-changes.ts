@@ -1,6 +1,6 @@
 // Finds the changes that this machine has seen and that the store has lost: a standby that lagged was promoted, or a
 // backup restored. A revocation, and the end of a secret, must hold all the same.
-import { isObject, parseObject } from '../../base/values.ts';
+import { type Fields, isObject, parseObject } from '../../base/values.ts';
 import { isAbsent } from '../../callers/credentials/table/row.ts';
 
 /** At most this many hashes of a row are kept, the latest ones. */
@@ -53,13 +53,11 @@ export function isSameRow(one: string, other: string): boolean {
   return one === other || JSON.stringify(JSON.parse(one)) === JSON.stringify(JSON.parse(other));
 }
 
-type Row = Readonly<Record<string, unknown>>;
-
-function hashesOf(row: Row): string[] {
+function hashesOf(row: Fields): string[] {
   return [row.hash, ...previousOf(row)].filter(isText);
 }
 
-function previousOf({ previous }: Row): string[] {
+function previousOf({ previous }: Fields): string[] {
   const list = Array.isArray(previous) ? previous : [];
   return list.map((item) => (isObject(item) ? item.hash : undefined)).filter(isText);
 }

@@ -7,7 +7,6 @@ import type { Spending } from '../../callers/rates/rate-limiter.ts';
 export type Request =
   /** Makes the replica, which is this machine's copy of the credentials table, equal to the store. */
   | { readonly kind: 'look' }
-  /** Adds a row for an application of the owner. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
   /** Reads the state of the tasks of a service, or writes it if it has the version. */
   | { readonly kind: 'tasks'; readonly service: string; readonly version?: string; readonly text?: string }
@@ -65,10 +64,7 @@ export interface WorkerCall extends ToHost {
   readonly kind: 'store';
 }
 
-/**
- * The answer to a call, or changed rows, or a notice to read the files again. The notice says whether the
- * table is too old.
- */
+/** The answer to a call, or changed rows, or a notice to read the files again and whether the table is too old. */
 export type ToWorkerStore =
   | { readonly kind: 'store'; readonly call: number; readonly answer: Answer }
   | { readonly kind: 'store'; readonly call?: undefined; readonly changed: ChangedRows }

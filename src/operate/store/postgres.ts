@@ -1,5 +1,4 @@
-// The store in PostgreSQL (schema.ts has the statements). A write is a single statement, so a machine that stops during
-// a write leaves no lock behind.
+// The store in PostgreSQL (schema.ts has the statements). A write is one statement, so no lock outlives its machine.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
@@ -14,7 +13,6 @@ export type PostgresStore = ReturnType<typeof createPostgresStore>;
 export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'load' | 'name'> {
   /** Called when the bell rings, which is a notification after each change. A call can be repeated, late or lost. */
   readonly onBell?: () => void;
-  /** The bound of the table. */
   readonly maxBytes?: number;
   readonly machineId?: string;
 }
@@ -25,12 +23,18 @@ const FIRST_CONNECT_TIMEOUT = 5000;
 const MIN_CONNECT_TIMEOUT = 1500;
 /** The number of rounds of attempts within the time limit. Each round tries all hosts. */
 const ROUNDS = 3;
-/** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
+/** The time limit for reading the complete table, for writing all rows of an import, or for new tables, in ms. */
 const LONG_QUERY_TIMEOUT = 60_000;
 /** Milliseconds for which a measured size of the table is good enough, while the table is not nearly full. */
 const MEASURE_INTERVAL = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
+
+/**
+ * Makes the server end a query soon after its client has closed the connection. A query that waits for a lock would
+ * otherwise keep its connection until it has the lock, and the repetitions of the query could take all connections.
+ */
+const CHECK_CLIENT = "set client_connection_check_interval = '1s'";
 
 export function createPostgresStore(options: PostgresOptions) {
   const { address, load, name, onBell, maxBytes = MAX_BYTES, machineId = crypto().randomUUID() } = options;
@@ -100,7 +104,7 @@ export function createPostgresStore(options: PostgresOptions) {
   async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<Connection> {
     const beganAt = performance.now();
     const attempts = address.hosts.map((server) =>
-      openConnection({ load, address, server, name, timeout, onNotify: () => onBell?.() }),
+      openConnection({ load, address, server, name, timeout, signal: finished, onNotify: () => onBell?.() }),
     );
     const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
       const message = errors.map((error) => error.message).join('; ');
@@ -111,7 +115,11 @@ export function createPostgresStore(options: PostgresOptions) {
     // When another round was faster, `closeOthers` closes this connection.
     if (finished.aborted) return primary;
     connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * (performance.now() - beganAt));
-    if (onBell !== undefined) await primary.query('listen gatefold');
+    // A pooler can refuse both, and PostgreSQL 13 the first. The connection serves all the same, but no bell rings.
+    for (const text of [CHECK_CLIENT, ...(onBell ? ['listen gatefold'] : [])])
+      await primary.query(text).catch((error: unknown) => {
+        if (!primary.isOpen()) throw error;
+      });
     return primary;
   }
 
@@ -193,8 +201,9 @@ export function createPostgresStore(options: PostgresOptions) {
       const secondsAhead = Number(row?.clock) - askedAt / 1000 - uncertainty;
       return { machines: Number(row?.machines ?? 1), secondsAhead, uncertainty };
     },
-    sweepRates: () => run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT),
-    init: () => run(sql.SCHEMA, []),
+    sweepRates: (maxValues = sql.MAX_STORED_VALUES) => run(sql.SWEEP_RATES, [String(maxValues)], LONG_QUERY_TIMEOUT),
+    /** Waits for the locks of other queries, and on a slow disk. */
+    init: () => run(sql.SCHEMA, [], LONG_QUERY_TIMEOUT),
     query: (text: string, timeout?: number) => run(text, [], timeout),
   };
 }
@@ -211,18 +220,12 @@ function closeOthers(attempts: readonly Promise<Connection>[], used: Connection 
     );
 }
 
-interface Version {
-  /**
-   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. In
-   * two origins, the same number can mean different changes.
-   */
-  readonly origin: string;
-  /** The number of the latest change of the space. */
-  readonly number: string;
-}
-
-/** @returns undefined for a text without an origin or a number, such as the empty text */
-function parseVersion(version: string): Version | undefined {
+/**
+ * Returns the origin and the number of the latest change of the space. The origin is the history, which is the id of
+ * the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. In two origins, the same number can
+ * mean different changes. Returns undefined for a text without an origin or a number, such as the empty text.
+ */
+function parseVersion(version: string) {
   const [, origin = '', number = ''] = /^(.+)\/(\d+)$/.exec(version) ?? [];
   return origin === '' ? undefined : { origin, number };
 }

@@ -1,19 +1,8 @@
-// The replica, in memory and in the file `production.json`, so that a machine starts and serves while the store is
-// away.
+// The replica of the store, in memory and in the file `production.json`. With it, a machine serves without the store.
 // - A standby that is promoted can lack changes (lost-changes.ts). The replica keeps those that this machine has seen.
 // - `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but the store and
 //   the rows in memory do not.
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readSync,
-  renameSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
@@ -23,15 +12,7 @@ import { writeWholeFile } from '../../base/whole-file.ts';
 import { MAX_BYTES } from '../../callers/credentials/table/live-table.ts';
 import { readRevokedHere, revokedHerePath } from '../../callers/credentials/write/local-revocations.ts';
 import { tablePath } from '../../callers/credentials/write/table-file.ts';
-import {
-  copyText,
-  idOfEntry,
-  isRevoked,
-  readTableFile,
-  revocationTime,
-  type TableFile,
-  withRevocation,
-} from './entries.ts';
+import * as rowEntries from './entries.ts';
 import { isSameRow, noteEndedHashes, readEndedHashes, withLostChanges } from './lost-changes.ts';
 import { RowTexts } from './row-texts.ts';
 import { ROW_ROOM } from './schema.ts';
@@ -41,8 +22,7 @@ export type Replica = ReturnType<typeof openReplica>;
 
 /** Milliseconds between two touches of the file `.store-proof`, whose time says when the rows were last complete. */
 const PROOF_INTERVAL = 10_000;
-/** Milliseconds between a change of the file and its sync to disk. */
-const SYNC_DELAY = 1000;
+const SYNC_DELAY_MS = 1000;
 /** The begin of each file that `copyText` makes. */
 const COPY_START = '{"store":';
 /** At most this many names of missing rows are in one log line. */
@@ -59,15 +39,15 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
   // Only a copy of the store can have revocations by `revoke --here`.
   const revokedBefore = version === undefined ? new Map() : readRevokedHere(dataDir);
   for (const [name, row] of revokedBefore.size === 0 ? [] : rows) {
-    const time = revokedBefore.get(idOfEntry(name, row));
-    if (time !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
+    const time = revokedBefore.get(rowEntries.idOfEntry(name, row));
+    if (time !== undefined && rowEntries.revocationTime(row) === time)
+      rows.set(name, rowEntries.withRevocation(row, undefined));
   }
   let isDirty = true;
   /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
   let publishedListState: string | undefined;
   let isSyncDue = false;
-  // `completeAt` and `touchedAt` are times of `performance.now()`. A table from the time before this machine used the
-  // store counts as complete at the start.
+  // Times are those of `performance.now()`. A table from before this machine used the store counts as complete.
   let completeAt: number | undefined;
   if (version !== undefined) completeAt = proofTime(proofPath);
   else if (hasFile) completeAt = performance.now();
@@ -92,13 +72,9 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
     };
     const fitting = bytes <= maxBytes ? undefined : Array.from(rows.keys(), textOf).filter(isFitting);
     const count = fitting === undefined ? 0 : rows.size - fitting.length;
+    const effect = 'their tokens are refused';
     if (count > 0 && leftOut === 0)
-      log.error('store-table-full', {
-        bytes,
-        limit: maxBytes,
-        rows_left_out: count,
-        effect: 'their tokens are refused',
-      });
+      log.error('store-table-full', { bytes, limit: maxBytes, rows_left_out: count, effect });
     leftOut = count;
     return fitting === undefined ? texts.list(textOf) : fitting.length === 0 ? [] : [Buffer.from(fitting.join(',\n'))];
   }
@@ -116,7 +92,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
       const restored = withLostChanges(entry.value, row, ended.get(name));
       if (restored === entry.value) continue;
       lost.set(name, row);
-      if (isRevoked(row) && !isRevoked(entry.value)) names.revoked.push(name);
+      if (rowEntries.isRevoked(row) && !rowEntries.isRevoked(entry.value)) names.revoked.push(name);
       else names.rotated.push(name);
     }
     const fieldsOf = (list: readonly string[]) => ({ count: list.length, names: list.slice(0, MAX_NAMES) });
@@ -144,7 +120,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
       open(path, 'r+')
         .then((file) => file.sync().finally(() => file.close()))
         .catch(() => {});
-    }, SYNC_DELAY).unref();
+    }, SYNC_DELAY_MS).unref();
   }
 
   function setRow(name: string, row: string | undefined): void {
@@ -209,7 +185,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
      * @throws the error of a system call
      */
     publish(): boolean {
-      const listStats = statSync(revokedHerePath(dataDir), { bigint: true, throwIfNoEntry: false });
+      const listStats = fs.statSync(revokedHerePath(dataDir), { bigint: true, throwIfNoEntry: false });
       // Two writes can have the same time, but each makes a new file.
       const listState = listStats && `${listStats.ino} ${listStats.ctimeNs} ${listStats.size}`;
       if (!isDirty && listState === publishedListState) return false;
@@ -217,17 +193,16 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
       if (listState !== publishedListState) texts.forgetTexts();
       const list = listRows((name) => {
         const row = restore(name, rows.get(name) as string);
-        const time = revokedHere.get(idOfEntry(name, row));
-        return time === undefined || isRevoked(row) ? row : withRevocation(row, time);
+        const time = revokedHere.get(rowEntries.idOfEntry(name, row));
+        return time === undefined || rowEntries.isRevoked(row) ? row : rowEntries.withRevocation(row, time);
       });
-      // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the
-      // lost changes again.
+      // With an empty version, the next process reads all rows of the store, and so finds the lost changes again.
       const replaced = ended.size === 0 ? {} : { replaced: Object.fromEntries(ended) };
       const copyMark = { version: lost.size > 0 ? '' : (version as string), ...replaced };
       // A writer of the table removes all drafts whose names begin like that of the table.
       const draft = join(dataDir, '.replica.tmp');
       makeFolder(dataDir, 0o700);
-      writeWholeFile(path, copyText(list, copyMark), { isDurable: false, draft });
+      writeWholeFile(path, rowEntries.copyText(list, copyMark), { isDurable: false, draft });
       syncLater();
       publishedListState = listState;
       isDirty = false;
@@ -245,7 +220,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
   };
 }
 
-/** The file whose time says when the rows were last complete. machine.ts keeps its text. */
+/** The file whose time says when the rows were last complete. host.ts writes its text. */
 export function proofPathOf(dataDir: string): string {
   return join(dataDir, '.store-proof');
 }
@@ -255,14 +230,14 @@ export function proofPathOf(dataDir: string): string {
  *
  * @throws Error with a message of one line, when the file is no table, and can have rows that the store lacks
  */
-function readFileOrSetAside(dataDir: string, log: Log): TableFile | undefined {
+function readFileOrSetAside(dataDir: string, log: Log): rowEntries.TableFile | undefined {
   const path = tablePath(dataDir);
   try {
-    return readTableFile(dataDir);
+    return rowEntries.readTableFile(dataDir);
   } catch (error) {
-    if (!existsSync(proofPathOf(dataDir)) && !beginsLikeCopy(path)) throw error;
+    if (!fs.existsSync(proofPathOf(dataDir)) && !beginsLikeCopy(path)) throw error;
     const setAside = `${path}.unreadable`;
-    renameSync(path, setAside);
+    fs.renameSync(path, setAside);
     const reason = (error as Error).message;
     log.warn('store-copy-unreadable', { reason, file: setAside, effect: 'the store makes a new copy' });
     return undefined;
@@ -270,13 +245,13 @@ function readFileOrSetAside(dataDir: string, log: Log): TableFile | undefined {
 }
 
 function beginsLikeCopy(path: string): boolean {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   try {
     const bytes = Buffer.alloc(COPY_START.length);
-    readSync(file, bytes);
+    fs.readSync(file, bytes);
     return bytes.toString('latin1') === COPY_START;
   } finally {
-    closeSync(file);
+    fs.closeSync(file);
   }
 }
 
@@ -284,14 +259,14 @@ function beginsLikeCopy(path: string): boolean {
 function touchFile(path: string): void {
   const now = new Date();
   try {
-    utimesSync(path, now, now);
+    fs.utimesSync(path, now, now);
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') writeFileSync(path, '');
+    if (errorCode(error) === 'ENOENT') fs.writeFileSync(path, '');
   }
 }
 
 /** Returns a time of `performance.now()`. A time in the future counts as now: a clock was set back. */
 function proofTime(path: string): number | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = fs.statSync(path, { throwIfNoEntry: false });
   return stats && performance.now() - Math.max(0, Date.now() - stats.mtimeMs);
 }

@@ -37,10 +37,7 @@ export class RowTexts {
   }
 }
 
-/**
- * Returns the part that a name is in. Made names are last: when the file is read, the first of two rows with the same
- * id gets the id as its name.
- */
+/** Made names are last: when the file is read, the first of two rows with the same id gets the id as its name. */
 function partOf(name: string): number {
   if (name.startsWith(MADE_NAME)) return PARTS;
   let hash = 0;

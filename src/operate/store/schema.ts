@@ -131,10 +131,7 @@ export const WRITE = `with h as (
       when $3::text::bigint > 1 and exists (select from h) then (1 / (count(*) - count(*)))::text end as bell
   from c`;
 
-/**
- * Counts the named entries whose last change has the id of a write. Parameters: $1 is the space, $2 the names as JSON,
- * $3 the id.
- */
+/** Counts the entries that a write changed. Parameters: $1 is the space, $2 the names as JSON, $3 the write. */
 export const COUNT_WRITTEN = `select count(*)::int as written from gatefold.entry
   where space = $1::text and name in (select json_array_elements_text($2::text::json)) and change = $3::text`;
 
@@ -160,9 +157,18 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
     burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 
-/** Removes the rows of callers that have all their tokens again. Such a row has the same effect as no row. */
-export const SWEEP_RATES = `delete from gatefold.rate
-  where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
+/**
+ * Removes the rows of callers that have all their tokens again. Such a row has the same effect as no row. Also removes
+ * values of `by` beyond a number, those first that have not called for longest, because clients can make up any number
+ * of values. Parameter: $1 is the number.
+ */
+export const SWEEP_RATES = `with v as materialized (select at from gatefold.rate where caller like 'by %')
+  delete from gatefold.rate
+  where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst
+    or caller like 'by %' and at <= case when (select count(*) from v) > $1::text::bigint
+      then (select at from v order by at desc offset $1::text::bigint limit 1) end`;
+/** Each row takes some 300 bytes. A sweep of a million took 2 s, on the connection whose other queries have 2 s. */
+export const MAX_STORED_VALUES = 200_000;
 
 /**
  * Reports that a machine is alive. Returns the number of machines that have reported in the last 15 s, and the time of

@@ -33,8 +33,7 @@ export async function openSocket({ address, host, port, onSocket }: SocketOption
   await waitFor(socket, 'connect');
   if (address.tls === 'off') return socket;
   socket.write(SSL_REQUEST);
-  // An answer with further bytes is refused. An attacker could have added them before TLS protects the connection
-  // (CVE-2021-23222).
+  // Further bytes are refused. An attacker could have added them before TLS protects the connection (CVE-2021-23222).
   const answer = await waitFor(socket, 'data');
   if (answer.length !== 1 || answer[0] !== TLS_ACCEPTED) throw new Error('the server offers no TLS');
   // RFC 6066 forbids an IP address as `servername`. Without a `servername`, Node checks the certificate for `host`.

@@ -46,8 +46,8 @@ export interface Store {
    */
   since(space: Space, version: string): Promise<Changes | undefined>;
   /**
-   * Returns whether a version is of the same history as an earlier one. Another history can lack changes that the
-   * reader has seen: a standby was promoted, or a backup restored.
+   * Whether a version is of the history of an earlier one. A promoted standby or a backup has another, and lacks
+   * changes.
    */
   isSuccessor(version: string, earlier: string): boolean;
   /**

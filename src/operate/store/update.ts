@@ -13,7 +13,6 @@ import { type Change, type Store, StoreAway } from './store.ts';
 
 /** Milliseconds for which a failed call is retried. A standby of the database can be promoted in this time. */
 const PATIENCE_MS = 10_000;
-/** Milliseconds between two attempts. */
 const PAUSE_MS = 100;
 
 /**

@@ -14,8 +14,7 @@ export interface SharedTableOptions {
 
 /** The time limit of a refresh, in milliseconds. Without the limit, requests would wait for a blocked supervisor. */
 const REFRESH_TIMEOUT = 1500;
-/** The time limit of a registration, in milliseconds. */
-const REGISTER_TIMEOUT = 15_000;
+const REGISTER_TIMEOUT_MS = 15_000;
 
 export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedTableOptions): SharedTable {
   const calls = createCalls(
@@ -26,7 +25,9 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
   let isTooOld = false;
   let refreshing: Promise<void> | undefined;
   let onChange = () => {};
-  let onRowsChanged = (_changed: ChangedRows) => {};
+  /** The changes that come while the worker still reads the table. */
+  const waiting: ChangedRows[] = [];
+  let onRowsChanged = (changed: ChangedRows): void => void waiting.push(changed);
 
   onMessage((message) => {
     const storeMessage = (message as { gatefold?: ToWorkerStore } | null)?.gatefold;
@@ -51,7 +52,7 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
       return refreshing;
     },
     async register(row, { owner, name }: Registration) {
-      const { error, code } = await calls.call({ kind: 'register', row, owner, name }, REGISTER_TIMEOUT);
+      const { error, code } = await calls.call({ kind: 'register', row, owner, name }, REGISTER_TIMEOUT_MS);
       if (code !== undefined) throw refusal(code as ErrorCode);
       if (error !== undefined) throw new Error(error);
     },
@@ -62,6 +63,7 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     },
     onRowsChanged(listener) {
       onRowsChanged = listener;
+      waiting.splice(0).forEach(listener);
     },
   };
 }

@@ -1,8 +1,6 @@
 // Answers the messages of the Model Context Protocol (MCP) over streamable HTTP. Each request has one message, and
-// there are no sessions. Four revisions of the protocol are supported:
-// - 2026-07-28 (stateless): each request names its revision in `_meta`.
-// - 2025-11-25, 2025-06-18 and 2025-03-26: a client begins with the message `initialize`.
-// The files in request/ and in callers/ do the routing, check the rights of the caller, and call the operation.
+// there are no sessions. In the stateless revision 2026-07-28 of the protocol, each request names its revision
+// in `_meta`. In 2025-11-25, 2025-06-18 and 2025-03-26, a client begins with the message `initialize`.
 import type { HttpError } from '../../base/errors.ts';
 import { rulesOf } from '../../callers/access/access.ts';
 import type { DocumentInfo } from '../../documents/documented.ts';

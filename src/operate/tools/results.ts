@@ -4,7 +4,7 @@ import type { ErrorDetail, HttpError } from '../../base/errors.ts';
 import { attempt } from '../../base/failure.ts';
 import { isObject } from '../../base/values.ts';
 import type { CapturedAnswer } from '../../request/answer/answer-state.ts';
-import { MAX_TOOL_BYTES } from '../../request/answer/collector.ts';
+import { MAX_TOOL_BYTES, TOO_LONG_FOR_TOOL } from '../../request/answer/replies.ts';
 
 export interface ToolResult {
   readonly content: readonly object[];
@@ -14,8 +14,7 @@ export interface ToolResult {
 
 export function createResult({ status, headers, body }: CapturedAnswer): ToolResult {
   if (status >= 400) return createError(bodyText(body) || `The call failed with the status ${status}.`);
-  if (Buffer.byteLength(body) > MAX_TOOL_BYTES)
-    return createError(`The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
+  if (Buffer.byteLength(body) > MAX_TOOL_BYTES) return createError(`${TOO_LONG_FOR_TOOL}.`);
   if (body.length === 0) {
     const location = headerOf('location', headers);
     const text = location === undefined ? `Done (${status}).` : `Done (${status}). The result is at ${location}`;

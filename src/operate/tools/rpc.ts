@@ -105,10 +105,7 @@ function isStatelessMessage(method: string, params: Fields, headers: IncomingHtt
   throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: ${advice}`, data);
 }
 
-/**
- * Checks that the headers and the body of a message agree. A proxy can read the headers to decide whether a call may
- * pass, but the service reads the call from the body.
- */
+/** Checks that headers and body agree. A proxy can decide by the headers, and the service reads the body. */
 function checkStateless(method: string, params: Fields, headers: IncomingHttpHeaders): void {
   const meta = metaOf(params);
   if (meta[`${META_PREFIX}protocolVersion`] === undefined || !isObject(meta[`${META_PREFIX}clientCapabilities`]))

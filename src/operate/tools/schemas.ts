@@ -1,8 +1,7 @@
-// The JSON Schemas of a tool, made from the contract of its operation (the types in the source). One schema describes
-// the arguments `{ path, query, body }`. The other schema describes the result, which is always an object. Each schema
-// contains the named schemas that it uses.
+// The JSON Schemas of a tool, made from the contract of its operation (the types in the source): that of its arguments
+// `{ path, query, body }`, and that of its result. Each schema contains the named schemas that it uses.
 import { namesOf, type Segment } from '../../base/route-name.ts';
-import { resolveReference } from '../../contract/check/run.ts';
+import { hasRequiredField, resolveReference } from '../../contract/check/run.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from '../../contract/contract.ts';
 import type { Operation } from '../../groups/operations.ts';
 
@@ -20,7 +19,6 @@ interface ObjectSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** The methods of tools whose requests have no body. */
 const BODILESS_VERBS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 /** Keywords by which an object can have more fields than its `properties`. */
 const OPENING_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
@@ -32,16 +30,17 @@ export function inputSchema({ operation, contract, endpoint, defs }: InputParts)
   const path = pathSchema(contract.path, namesOf(endpoint.segments), defs);
   const query = queries.length === 0 ? undefined : closeSchema(joinSchemas(queries, defs), defs);
   const body = dataIsQuery || data === undefined ? undefined : closeSchema(data, defs);
-  const hasRequiredField = (schema: Schema | undefined) => requiredOf(resolveReference(schema, defs)).length > 0;
   const isBodyRequired =
     body !== undefined &&
     contract.data !== undefined &&
     !contract.dataIsOptional &&
-    (resolveReference(body, defs).type !== 'object' || hasRequiredField(body));
+    (resolveReference(body, defs).type !== 'object' || hasRequiredField(body, defs));
   const properties = { ...(path && { path }), ...(query && { query }), ...(body && { body }) };
   const required = [
     ...(path ? ['path'] : []),
-    ...(query && hasRequiredField(query) && !(dataIsQuery && contract.dataIsOptional) ? ['query'] : []),
+    ...(queries.some((part) => hasRequiredField(part, defs) && !(part === data && contract.dataIsOptional))
+      ? ['query']
+      : []),
     ...(isBodyRequired ? ['body'] : []),
   ];
   const schema = { type: 'object', properties, ...(required.length > 0 && { required }), additionalProperties: false };
@@ -60,7 +59,7 @@ function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
   const [firstPart = {}] = parts;
   if (parts.length < 2) return firstPart;
   const objects = parts.map((part) => resolveReference(part, defs));
-  const required = [...new Set(objects.flatMap(requiredOf))];
+  const required = [...new Set(objects.flatMap(({ required }) => required ?? []))];
   const joined = objects.some(isOpen)
     ? { allOf: parts }
     : { properties: Object.assign({}, ...objects.map(({ properties }) => properties)) };
@@ -69,10 +68,6 @@ function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
 
 function isOpen(schema: Schema): boolean {
   return schema.properties === undefined || OPENING_KEYWORDS.some((keyword) => keyword in schema);
-}
-
-function requiredOf(schema: Schema): readonly string[] {
-  return schema.required ?? [];
 }
 
 /**
@@ -125,7 +120,7 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/** Adds the named schemas that a schema uses, also indirectly, and a type to each `enum` of texts. */
+/** Adds the named schemas that a schema uses, also indirectly. Writes each schema so that clients can read it. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const usedSchemas = new Map<string, Schema>();
   const pending: Schema[] = [schema];
@@ -139,8 +134,16 @@ function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   }
   const fullSchema = usedSchemas.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(usedSchemas) };
   return JSON.parse(JSON.stringify(fullSchema), (_, value) =>
-    isEnumOfTexts(value) ? { type: 'string', ...value } : value,
+    isEnumOfTexts(value) ? { type: 'string', ...value } : withPlainTuple(value),
   );
+}
+
+/** Lets `items` fit each entry of a tuple: the SDK for TypeScript checks by draft-07, which has no `prefixItems`. */
+function withPlainTuple(value: unknown): unknown {
+  const { prefixItems, items, ...others } = Object(value) as Schema;
+  if (!Array.isArray(prefixItems) || items === undefined) return value;
+  if (items === false) return { ...others, prefixItems, maxItems: prefixItems.length };
+  return { ...others, prefixItems, items: { anyOf: [...prefixItems, items] } };
 }
 
 /** Some model providers refuse an `enum` of texts without a type. */

@@ -1,8 +1,6 @@
-// Makes spans for the requests that a controller sends with `fetch` or node:http. Adds the headers that continue the
-// trace in the called service. Node publishes both kinds of requests on diagnostics channels, to which this file
-// subscribes. A request to an allowed host gets the headers if a controller sends it while an incoming request is
-// handled. A request to any host gets a span if that incoming request is also sampled. The exporter
-// works outside of incoming requests, so its own requests get neither headers nor spans.
+// Makes spans for the requests that a controller sends with `fetch` or node:http while a sampled request is handled.
+// Adds the headers that continue the trace, sampled or not, if the called host is allowed. The exporter works outside
+// of incoming requests, so its own requests get neither headers nor spans.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Attributes } from './otlp.ts';
@@ -42,10 +40,8 @@ interface Outcome {
 /** @returns a function that ends the subscriptions */
 export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOptions): () => void {
   const { storage } = tracer;
-  /** The spans of the requests that have no answer yet, with the attributes that were known when the request began. */
-  const spans = new WeakMap<object, { readonly span: Span; readonly attributes: Attributes }>();
-  /** The requests that have begun. From 22.12 on, Node publishes the beginning of a request of node:http twice. */
-  const begunRequests = new WeakSet<object>();
+  /** By request that has begun: its span without an answer, with the attributes that were known at the beginning. */
+  const spans = new WeakMap<object, { readonly span: Span; readonly attributes: Attributes } | undefined>();
 
   /**
    * Adds the headers of the trace to the request, and begins a span when the incoming request is sampled. Does nothing
@@ -61,8 +57,8 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
     hasTraceparent: boolean,
   ): void {
     const parent = storage.getStore();
-    if (parent === undefined || begunRequests.has(request)) return;
-    begunRequests.add(request);
+    // From 22.12 on, Node publishes the beginning of a request of node:http twice.
+    if (parent === undefined || spans.has(request)) return;
     // Without a span of its own, the request continues the trace by the ids of its parent.
     const span = parent.isSampled ? parent.child() : parent;
     const continuesTrace = !hasTraceparent && allowsHost(proxiedUrl(request.path)?.hostname ?? host);
@@ -71,17 +67,14 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
       if (span.tracestate !== '') setHeader?.('tracestate', span.tracestate);
     }
     const attributes = continuesTrace && setHeader === undefined ? { 'gatefold.traceparent_sent': false } : {};
-    if (span !== parent) spans.set(request, { span, attributes });
+    spans.set(request, span === parent ? undefined : { span, attributes });
   }
 
-  /**
-   * Ends a span when the request has failed, or when the status and headers of the answer have arrived. The span does
-   * not wait for the body, because the controller may never read it.
-   */
+  /** Ends a span when the head of the answer has arrived, or the request has failed. A body may never be read. */
   function end(request: UndiciRequest | ClientRequest, origin: URL, { status, version, error }: Outcome): void {
     const { span, attributes } = spans.get(request) ?? {};
     if (span === undefined) return;
-    spans.delete(request);
+    spans.set(request, undefined);
     const { method } = request;
     const isKnownMethod = KNOWN_METHODS.has(method);
     const url = proxiedUrl(request.path);
@@ -139,8 +132,7 @@ function withoutThrow(listener: (message: never) => void): (message: unknown) =>
     try {
       listener(message as never);
     } catch {
-      // A program can publish messages of another form on these channels. Such a request gets no span. Without this
-      // catch, the error would end the worker.
+      // Any program can publish other messages on these channels. They get no span, and must not end the worker.
     }
   };
 }
@@ -155,10 +147,7 @@ function proxiedUrl(path: string): URL | undefined {
   return /^https?:\/\//i.test(path) ? new URL(path) : undefined;
 }
 
-/**
- * Returns the origin of a request. The port comes from the header `Host` if the header has the same host and a port,
- * and otherwise from the socket.
- */
+/** Returns the origin of a request. Its port is that of the header `Host` for the same host, or else of the socket. */
 function originOf(request: ClientRequest): URL {
   const { protocol, host, socket } = request;
   const hostname = host.includes(':') ? `[${host}]` : host;

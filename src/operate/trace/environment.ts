@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { attempt, describeFailure } from '../../base/failure.ts';
 import { isToken } from '../../base/values.ts';
-import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
+import { type CreateSampler, DEFAULT_SAMPLER, SAMPLERS } from './sampler.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,8 +17,7 @@ const UNREAD_VARIABLES = [
   'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS',
 ];
 
-/** The longest delay of a timer in milliseconds. */
-const LONGEST_DELAY = 2 ** 31 - 1;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
@@ -37,8 +36,8 @@ export function readTraceSettings(env: Environment) {
   function readMilliseconds(name: string, fallback: number): number {
     const text = readVariable(name);
     const value = /^\d+$/.test(text) ? Number(text) : 0;
-    if (value >= 1 && value <= LONGEST_DELAY) return value;
-    if (text !== '') ignore(name, `it is not a whole number from 1 to ${LONGEST_DELAY}; ${fallback} holds`);
+    if (value >= 1 && value <= LONGEST_TIMER_MS) return value;
+    if (text !== '') ignore(name, `it is not a whole number from 1 to ${LONGEST_TIMER_MS}; ${fallback} holds`);
     return fallback;
   }
 
@@ -53,12 +52,13 @@ export function readTraceSettings(env: Environment) {
     }
   }
 
-  function readSampler(): { samplerName: string; sampler: Sampler } {
+  function readSampler() {
     const requestedName = readVariable('OTEL_TRACES_SAMPLER').toLowerCase() || DEFAULT_SAMPLER;
-    const samplerName = SAMPLER_NAMES.includes(requestedName) ? requestedName : DEFAULT_SAMPLER;
+    const samplerName = SAMPLERS.has(requestedName) ? requestedName : DEFAULT_SAMPLER;
     if (samplerName !== requestedName)
-      ignore('OTEL_TRACES_SAMPLER', `it is none of ${SAMPLER_NAMES.join(', ')}; ${DEFAULT_SAMPLER} holds`);
-    return { samplerName, sampler: createSampler(samplerName, readRatio(samplerName)) };
+      ignore('OTEL_TRACES_SAMPLER', `it is none of ${[...SAMPLERS.keys()].join(', ')}; ${DEFAULT_SAMPLER} holds`);
+    const createSampler = SAMPLERS.get(samplerName) as CreateSampler;
+    return { samplerName, sampler: createSampler(readRatio(samplerName)) };
   }
 
   /** Reads the part of traces to record. @returns 1 when the variable has no valid value */

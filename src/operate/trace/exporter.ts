@@ -4,6 +4,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../base/log.ts';
+import { withTimeLimit } from '../../base/time.ts';
 import type { TraceSettings } from './environment.ts';
 import { updateClockOffset } from './otlp.ts';
 import type { SendBatch } from './post.ts';
@@ -17,7 +18,6 @@ export interface EndedSpan {
 
 export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout'> {
   readonly send: SendBatch;
-  /** The texts before and after the spans in the body of a request. */
   readonly envelope: readonly [head: string, tail: string];
   readonly log: Log;
   readonly queueSize?: number;
@@ -139,9 +139,7 @@ export function createExporter(options: ExporterOptions) {
     pause.abort();
     const droppedBefore = dropped;
     if (queue.length > 0) start();
-    const limit = new AbortController();
-    await Promise.race([sending, sleep(timeLimit, undefined, { signal: limit.signal }).catch(() => {})]);
-    limit.abort();
+    await withTimeLimit(Promise.resolve(sending), timeLimit, () => new Error('late')).catch(() => {});
     dropped += queue.length + spansInFlight;
     queue = [];
     spansInFlight = 0;

@@ -21,10 +21,7 @@ export type Outcome =
  */
 export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 
-/**
- * Milliseconds after an answer until the connection is closed, unless it is used again. Collectors close their side
- * after some seconds, and a request that is sent just then would fail.
- */
+/** Milliseconds. Collectors close idle connections after some seconds, and a request that is sent just then fails. */
 const MAX_IDLE = 1000;
 /** When this many characters of an answer have come, no more are read. */
 const MAX_ANSWER_LENGTH = 64 * 1024;

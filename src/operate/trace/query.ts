@@ -1,10 +1,6 @@
-// Prepares the queries of URLs for attributes. A query can contain personal data and keys, so it is left out unless the
-// setting TRACE_CAPTURE names it.
+// Prepares the queries of URLs for attributes. A query can have personal data and keys, so TRACE_CAPTURE must name it.
 
-/**
- * Signatures and the ids of their keys, which the semantic conventions hide. A URL with a signature opens a file in
- * cloud storage to anybody.
- */
+/** Signatures and ids of keys, which the semantic conventions hide. A URL with a signature opens a file to anybody. */
 const SECRET_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
 
 /** @param keyNames the names of further parameters whose values are secrets */

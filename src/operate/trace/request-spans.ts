@@ -15,7 +15,6 @@ export interface RequestSpanOptions {
   readonly tracer: Tracer;
   readonly sampler: Sampler;
   readonly capture: readonly string[];
-  /** Returns the rules of the service file; undefined without one. */
   readonly rules: () => CallerRules | undefined;
 }
 
@@ -67,10 +66,8 @@ export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOp
       event.trace = beginSpan(tracer, sampler, parent, state);
     },
     asyncEnd(message: unknown): void {
-      const event = message as RequestEvent;
-      const span = event.trace;
-      if (!(span instanceof Span) || !span.isSampled) return;
-      endSpan(event, span);
+      const span = spanOf(message);
+      if (span?.isSampled) endSpan(message as RequestEvent, span);
     },
   };
   const onBackground = {
@@ -89,10 +86,6 @@ export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOp
   const requests = tracingChannel('gatefold:request');
   const backgrounds = tracingChannel('gatefold:background');
   const operations = channel('gatefold:operation');
-  const spanOf = (message: unknown): Span | undefined => {
-    const { trace } = message as RequestEvent;
-    return trace instanceof Span ? trace : undefined;
-  };
   requests.subscribe(onRequest);
   backgrounds.subscribe(onBackground);
   operations.bindStore(storage, spanOf);
@@ -101,6 +94,11 @@ export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOp
     backgrounds.unsubscribe(onBackground);
     operations.unbindStore(storage);
   };
+}
+
+function spanOf(message: unknown): Span | undefined {
+  const { trace } = message as RequestEvent;
+  return trace instanceof Span ? trace : undefined;
 }
 
 /** Returns the value of `error.type`, for a client that has left (499) or a service that has failed (5xx). */

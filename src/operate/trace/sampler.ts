@@ -23,9 +23,10 @@ function followParent(decideRoot: Sampler): Sampler {
   return (traceId, parent) => (parent === undefined ? decideRoot(traceId, parent) : (parent.flags & SAMPLED) !== 0);
 }
 
-type CreateSampler = (ratio: number) => Sampler;
+/** @param ratio the part of traces to record, from 0 to 1 */
+export type CreateSampler = (ratio: number) => Sampler;
 
-const SAMPLERS: ReadonlyMap<string, CreateSampler> = new Map([
+export const SAMPLERS: ReadonlyMap<string, CreateSampler> = new Map([
   ['always_on', () => always],
   ['always_off', () => never],
   ['traceidratio', sampleRatio],
@@ -33,10 +34,3 @@ const SAMPLERS: ReadonlyMap<string, CreateSampler> = new Map([
   ['parentbased_always_off', () => followParent(never)],
   ['parentbased_traceidratio', (ratio: number) => followParent(sampleRatio(ratio))],
 ]);
-
-export const SAMPLER_NAMES: readonly string[] = [...SAMPLERS.keys()];
-
-/** @param name one of SAMPLER_NAMES @param ratio the part of traces to record, from 0 to 1 */
-export function createSampler(name: string, ratio: number): Sampler {
-  return (SAMPLERS.get(name) as CreateSampler)(ratio);
-}

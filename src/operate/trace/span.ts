@@ -1,5 +1,4 @@
-// A span from its beginning to its end. A span that is not sampled is never exported, but it has ids for the log and
-// for the services that are called.
+// A span from its beginning to its end. One that is not sampled is never exported, but has ids for logs and calls.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import type { SpanOptions, Trace } from '../../api/controller/trace.ts';
 import { attempt } from '../../base/failure.ts';
@@ -136,12 +135,7 @@ export class Span implements Trace, EndedSpan {
 }
 
 /** Begins the span of a request. @param parent the span of the caller; undefined when the request begins a trace */
-export function beginSpan(
-  tracer: Tracer,
-  sampler: Sampler,
-  parent: TraceContext | undefined,
-  tracestate: string,
-): Span {
+export function beginSpan(tracer: Tracer, sampler: Sampler, parent: TraceContext | undefined, tracestate: string) {
   const traceId = parent?.traceId ?? newTraceId();
   const randomFlag = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
   const flags = randomFlag | (sampler(traceId, parent) ? SAMPLED : 0);
@@ -160,9 +154,8 @@ export function errorType(error: unknown): string {
 }
 
 /**
- * Calls `end` or `fail` when a thenable is first fulfilled or rejected. Each call of `then` can run a query again, so
- * this function does not call `then`. Instead, it replaces `then`, to see the results of the author's calls. If `then`
- * cannot be replaced, `end` is called at once.
+ * Calls `end` or `fail` when a thenable is first settled. Each call of `then` can run a query again, so this function
+ * does not call `then`, but replaces it. If `then` cannot be replaced, `end` is called at once.
  */
 function observe(thenable: PromiseLike<unknown>, end: () => void, fail: (error: unknown) => void): void {
   const { then } = thenable;

@@ -1,12 +1,10 @@
 // Reads the header `tracestate` of W3C Trace Context (3.3). This service adds no member of its own. It only checks the
 // list, shortens it when it is too long, and passes it on.
+import { trimBlanks } from '../../base/values.ts';
 
 /** The standard allows at most this many members in a list (3.3.1.1). A longer list is dropped as a whole. */
 const MAX_MEMBERS = 32;
-/**
- * A list with more characters than this loses whole members. The standard requires a service to pass on at least this
- * many characters (3.3.1.5).
- */
+/** A longer list loses whole members. The standard requires at least this many characters to be passed on (3.3.1.5). */
 const MAX_LIST_LENGTH = 512;
 /** Members with more characters than this are removed first (3.3.1.5). */
 const LONG_MEMBER = 128;
@@ -26,7 +24,7 @@ export function parseTracestate(lines: readonly string[]): string {
   const members = lines
     .join(',')
     .split(',')
-    .map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ''))
+    .map(trimBlanks)
     .filter((member) => member !== '');
   if (members.length > MAX_MEMBERS) return '';
   const keys = new Set<string>();

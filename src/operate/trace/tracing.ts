@@ -22,12 +22,7 @@ export interface TracingOptions {
   readonly log: Log;
 }
 
-export type Tracing = NonNullable<ReturnType<typeof startTracing>>;
-
-/**
- * The time limit for sending the last spans of a worker that ends, in milliseconds. The supervisor gives the worker 5 s
- * after its drain.
- */
+/** Milliseconds for the last spans of a worker that ends. The supervisor gives it 5 s after its drain. */
 const CLOSE_TIMEOUT = 3000;
 
 /** Logs whether requests are traced, and every variable that is ignored. Only the supervisor calls this function. */
@@ -76,11 +71,7 @@ export function startTracing(options: TracingOptions) {
 }
 
 /** Values from variables replace the attributes that the service finds by itself, except `telemetry.sdk.*`. */
-function resourceOf(
-  { resource }: TraceSettings,
-  service: TracingOptions['service'],
-  gatefoldVersion: string,
-): ReadonlyMap<string, string | number> {
+function resourceOf({ resource }: TraceSettings, service: TracingOptions['service'], gatefoldVersion: string) {
   return new Map<string, string | number>([
     ['service.name', service.title],
     ['service.version', service.version],

@@ -12,7 +12,7 @@ export type HeaderSet = ReturnType<typeof createSet>;
 /** `request` is undefined for bytes that are no request. */
 export type HeaderSets = (origin: string | undefined, request?: IncomingMessage) => HeaderSet;
 
-type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
+export type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers' | 'keyHeader'>;
 
 /** With `nosniff`, a browser trusts the content type and does not guess another from the bytes. */
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
@@ -36,17 +36,20 @@ const MAX_SETS = 100;
 export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
   const headers = service?.headers ?? [];
   const cors = service?.cors;
+  const keyHeaders = service?.keyHeader === undefined ? [] : [service.keyHeader];
   if (cors === undefined) {
+    const fixed = [...OPEN_TO_ALL, ...varyLine(keyHeaders)];
     const openSet = createSet({
-      fixed: OPEN_TO_ALL,
+      fixed,
       exposed: '*',
       headers,
-      preflight: () => [...OPEN_TO_ALL, 'Access-Control-Max-Age', '86400'],
+      preflight: () => [...fixed, 'Access-Control-Max-Age', '86400'],
     });
     return () => openSet;
   }
   const sets = new Map<string, HeaderSet>();
-  const foreignSet = policySet(cors, undefined, headers);
+  const vary = varyLine(cors.allows === undefined ? keyHeaders : ['Origin', ...keyHeaders]);
+  const foreignSet = policySet(cors, undefined, headers, vary);
   return (origin, request) => {
     // `allows` is undefined when every origin is allowed.
     if (origin === undefined && cors.allows !== undefined) return foreignSet;
@@ -55,7 +58,7 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
     if (cachedSet !== undefined && !cors.dependsOnRequest) return cachedSet;
     if (cors.allows?.(allowedOrigin, request as IncomingMessage) === false) return foreignSet;
     if (cachedSet !== undefined) return cachedSet;
-    const set = policySet(cors, allowedOrigin, headers);
+    const set = policySet(cors, allowedOrigin, headers, vary);
     // The first key of a Map is the oldest.
     if (sets.size >= MAX_SETS) sets.delete(sets.keys().next().value as string);
     sets.set(allowedOrigin, set);
@@ -63,14 +66,26 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   };
 }
 
-/** Creates the lines of a mount that sets its own CORS headers. @param headers those of the service file */
+/** Creates the lines of a mount that sets its own CORS headers, and `Vary`. @param headers those of the service file */
 export function createOwnCorsSet(headers: readonly string[] = []): HeaderSet {
   return createSet({ fixed: NOSNIFF, exposed: null, headers, preflight: () => [] });
 }
 
+/**
+ * A shared cache keeps no answer to a request with `Authorization` (RFC 9111, section 3.5), but knows no other header
+ * of keys. So answers name that header, and the cache gives them to nobody without the same key.
+ */
+function varyLine(names: readonly string[]): readonly string[] {
+  return names.length === 0 ? [] : ['Vary', names.join(', ')];
+}
+
 /** @param origin the value of `Access-Control-Allow-Origin`; undefined when no web page may read the answer */
-function policySet(cors: CorsPolicy, origin: string | undefined, headers: readonly string[]): HeaderSet {
-  const vary = cors.allows === undefined ? [] : ['Vary', 'Origin'];
+function policySet(
+  cors: CorsPolicy,
+  origin: string | undefined,
+  headers: readonly string[],
+  vary: readonly string[],
+): HeaderSet {
   if (origin === undefined) {
     const fixed = [...vary, ...NOSNIFF];
     return createSet({ fixed, exposed: null, headers, preflight: () => fixed });
@@ -107,22 +122,15 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
   };
   const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
   return {
-    /**
-     * The header lines of a JSON answer. At the end are LAST_LINES, in which the sender overwrites the empty values.
-     */
+    /** The header lines of a JSON answer. They end in LAST_LINES, in which the sender overwrites the empty values. */
     json: [...usual, ...LAST_LINES],
     /** Like `json`, for an answer that no cache may store. */
     uncached: [...usual, ...NO_STORE, ...LAST_LINES],
     /** Returns all lines but LAST_LINES. @param answerLines the lines of one answer, with its content type */
     addTo(answerLines: readonly string[]): string[] {
-      const answerNames = namesOf(answerLines);
-      const lowerAnswerNames = new Set(answerNames.map((name) => name.toLowerCase()));
-      const lines = [...answerLines, ...fixed, ...exposeLines(answerNames)];
+      const lines = [...answerLines, ...fixed, ...exposeLines(namesOf(answerLines))];
       // A header of the answer replaces the header of the same name from the service file.
-      for (let i = 0; i < headers.length; i += 2) {
-        const name = headers[i] as string;
-        if (!lowerAnswerNames.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);
-      }
+      addMissing(lines, headers);
       return lines;
     },
     /**
@@ -144,4 +152,12 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
 
 function namesOf(lines: readonly string[]): string[] {
   return lines.filter((_, i) => i % 2 === 0);
+}
+
+/** Adds the default lines whose names the lines do not have. */
+export function addMissing(lines: string[], defaults: readonly string[]): void {
+  const names = new Set(namesOf(lines).map((name) => name.toLowerCase()));
+  for (let i = 0; i < defaults.length; i += 2) {
+    if (!names.has((defaults[i] as string).toLowerCase())) lines.push(...defaults.slice(i, i + 2));
+  }
 }

@@ -1,5 +1,5 @@
-// Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
-// The head is sent with the first piece, so a stream that fails at its start can still be answered with an error.
+// Sends a stream as the body of an answer, no faster than the client reads. One piece at a time is in memory. The head
+// is sent with the first piece, so a stream that fails at its start can still be answered with an error.
 import { AsyncResource } from 'node:async_hooks';
 import type { Readable, Writable } from 'node:stream';
 import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
@@ -23,18 +23,34 @@ export interface LiveStream {
 }
 
 export function sendStream(source: ByteSource, response: Writable, listener: StreamListener): LiveStream {
+  const createReader = (receive: Receive) =>
+    'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
+  return sendPieces(createReader, response, listener);
+}
+
+export function sendPieces(
+  createReader: (receive: Receive) => SourceReader,
+  response: Writable,
+  listener: StreamListener,
+): LiveStream & { writeBeside(text: string): void } {
   let bytes = 0;
   /** The cost of all pieces so far, by which stream-pacing.ts limits the stream. */
   let cost = 0;
   let hasBegun = false;
   let isOver = false;
-  const reader = 'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
+  const reader = createReader(receive);
   /** Other streams start this read (stream-pacing.ts). It belongs to this exchange all the same. */
   const readInContext = AsyncResource.bind(reader.read);
   // After an error, a listener of 'close' (exchange.ts) or another one of 'error' (replies.ts) ends the stream.
   response.on('error', () => {});
   reader.read();
-  return { cancel, fail };
+  return { cancel, fail, writeBeside };
+
+  /** Writes a few bytes between two pieces. They ask for no piece, and wait for no turn. */
+  function writeBeside(text: string): void {
+    bytes += text.length;
+    response.write(text);
+  }
 
   function receive(error: unknown, piece: unknown): boolean {
     if (isOver) return false;
@@ -92,10 +108,8 @@ export function sendStream(source: ByteSource, response: Writable, listener: Str
   }
 }
 
-/**
- * Ends a body. Calls `end` of the listener when the last byte was sent, or `clientLeft` when the client left before.
- */
-export function endBody(response: Writable, bytes: number, listener: StreamListener): void {
+/** Ends a body. Calls `end` of the listener when the last byte was sent, or `clientLeft` when the client left. */
+function endBody(response: Writable, bytes: number, listener: StreamListener): void {
   const done = () => {
     response.off('finish', done);
     response.off('close', done);
@@ -108,12 +122,13 @@ export function endBody(response: Writable, bytes: number, listener: StreamListe
 }
 
 interface SourceReader {
+  /** Reads the next piece. */
   read(): void;
   cancel(reason: Error): void;
 }
 
 /** Receives an error or a piece. Both are undefined at the end. @returns whether to read the next piece now */
-type Receive = (error: unknown, piece: unknown) => boolean;
+export type Receive = (error: unknown, piece: unknown) => boolean;
 
 function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): SourceReader {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;

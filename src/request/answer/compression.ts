@@ -9,11 +9,7 @@ import { codingsFor } from '../files/codings.ts';
 /** @param extra more header lines: alternating names and values */
 type Send = (body: string | Uint8Array, extra: readonly string[]) => void;
 
-/**
- * Calls `send` with the compressed body, or at once with the body as it is.
- *
- * @param lines all header lines of the answer
- */
+/** Calls `send` with the compressed body, or at once with the body as it is. @param lines all header lines */
 export type Compress = (exchange: Exchange, lines: readonly string[], body: string | Uint8Array, send: Send) => void;
 
 type Packed = (error: Error | null, body: Buffer) => void;

@@ -48,10 +48,7 @@ function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Val
   return Date.parse(lastModified) <= parseDate(since);
 }
 
-/**
- * Matches the current date format of HTTP and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` alone would accept
- * many more formats.
- */
+/** Matches the date format of HTTP and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` takes many more. */
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;
 
@@ -69,6 +66,4 @@ function matches(header: string, etag: string | undefined): boolean {
   return tags === '*' || (etag !== undefined && tags.some((tag) => opaqueTag(tag) === opaqueTag(etag)));
 }
 
-function opaqueTag(tag: string): string {
-  return tag.startsWith('W/') ? tag.slice(2) : tag;
-}
+const opaqueTag = (tag: string): string => tag.replace(/^W\//, '');

@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from '../exchange.ts';
-import type { Request } from '../head.ts';
 
 /** Maximum milliseconds for which the rest of a request is read, so that its client can read the answer meanwhile. */
 const LINGER = 2000;
@@ -36,30 +35,30 @@ export function isStillSending({ request, hasBody }: Exchange): boolean {
 
 /**
  * Sends an answer while the client is still sending its request. To close a socket with unread bytes would reset the
- * connection, and the client could lose the answer. So first, the rest of the request is read and dropped, for LINGER
- * at most.
+ * connection, and the client could lose the answer. So first, the rest of the request is read, for LINGER at most.
  */
-function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
+function endAfterRequest(exchange: Exchange, body: string | Uint8Array): void {
+  const { response } = exchange;
   response.write(body);
   const { end } = response;
-  whenReceived(request, () => Reflect.apply(end, response, []));
+  whenReceived(exchange, () => Reflect.apply(end, response, []));
 }
 
 /** Does the same for an answer that streams: its end closes the socket only after the rest of the request. */
-export function closeAfterRequest({ request, response }: Exchange): void {
-  const { socket } = request;
+export function closeAfterRequest(exchange: Exchange): void {
+  const { response, socket } = exchange;
   const release = () => Reflect.deleteProperty(socket, 'destroySoon');
   socket.destroySoon = () => {
     release();
-    whenReceived(request, () => socket.destroySoon());
+    whenReceived(exchange, () => socket.destroySoon());
   };
   // The connection can stay open.
   response.once('close', release);
 }
 
 /** Reads and drops the rest of the request, for LINGER at most, and calls back. */
-function whenReceived(request: Request, callback: () => void): void {
-  if (request.complete) return callback();
+function whenReceived({ request, socket }: Exchange, callback: () => void): void {
+  if (request.complete || socket.readableEnded) return callback();
   const end = () => {
     clearTimeout(timer);
     callback();

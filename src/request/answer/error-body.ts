@@ -48,35 +48,22 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
   };
 }
 
-function refusalOf(
-  error: HttpError,
-  requestId: string,
-  exchange: Exchange | undefined,
-  thrown: unknown,
-): Refusal<ServiceUser> {
-  const { status, code, message, details } = error;
-  const errors = details !== undefined && { errors: details };
-  const refusal = { status, code, message, requestId, ...errors, ...(exchange && requestFactsOf(exchange)) };
+function refusalOf(...[error, requestId, exchange, thrown]: Parameters<FormatError>): Refusal<ServiceUser> {
+  const { status, code, message, details: errors } = error;
+  const { groupInUrl: page, operation: method, verb, request, caller } = exchange ?? {};
+  const refusal = {
+    ...{ status, code, message, requestId },
+    ...(errors !== undefined && { errors }),
+    ...(page && { page }),
+    ...(method && { method }),
+    ...(verb && { path: String(request?.url).replace(/[?#].*$/s, ''), verb }),
+  };
   // Fields that are not enumerable are not sent by JSON.stringify(refusal).
   return Object.defineProperties(refusal, {
     cause: { value: thrown },
-    request: { value: exchange?.request },
-    user: { value: exchange?.caller.user },
+    request: { value: request },
+    user: { value: caller?.user },
   });
-}
-
-function requestFactsOf({
-  groupInUrl,
-  operation,
-  request,
-  verb,
-}: Exchange): Pick<Refusal, 'page' | 'method' | 'path' | 'verb'> {
-  return {
-    ...(groupInUrl !== '' && { page: groupInUrl }),
-    ...(operation !== '' && { method: operation }),
-    path: String(request.url).replace(/[?#].*$/s, ''),
-    verb,
-  };
 }
 
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {

@@ -4,9 +4,8 @@
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../api/controller/event-stream.ts';
 import { EVENT_TEXT, EVENTS_BEGIN } from '../../base/channel-hub.ts';
-import { endBody, type StreamListener } from './byte-stream.ts';
+import { type Receive, type StreamListener, sendPieces } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
-import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
 /** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` turns off nginx's buffer. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -23,24 +22,31 @@ export interface EventIterator extends AsyncIterator<unknown> {
 }
 
 export function sendEvents(
-  stream: EventStream,
+  { source, options: { retry = RETRY } }: EventStream,
   response: ServerResponse,
   listener: StreamListener,
   heartbeat = HEARTBEAT,
 ) {
-  let bytes = 0;
-  /** The cost of all events so far, by which stream-pacing.ts limits the stream. */
-  let cost = 0;
-  let isOver = false;
-  let hasBegun = false;
+  const iterator: EventIterator = source[Symbol.asyncIterator]();
   let firstFields = '';
+  let hasBegun = false;
+  let isOver = false;
   let timer: NodeJS.Timeout | undefined;
-  const retry = stream.options.retry ?? RETRY;
-  const iterator: EventIterator = stream.source[Symbol.asyncIterator]();
-  // After an error comes 'close', at which the exchange cancels the stream.
-  response.on('error', () => {});
-  void run();
-  return { end, cancel, fail };
+  let send: Receive = () => false;
+  /** Called when the client can take more, after the head, too. The first call starts the stream. */
+  let sendNext = () => {
+    sendNext = () => {};
+    void run();
+  };
+  const live = sendPieces(
+    (receive) => {
+      send = receive;
+      return { read: () => sendNext(), cancel: stop };
+    },
+    response,
+    listener,
+  );
+  return { ...live, end };
 
   async function run(): Promise<void> {
     try {
@@ -50,58 +56,36 @@ export function sendEvents(
       // If the source fails at once, the answer is an error. Otherwise, the head is sent before the first event comes.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
-      if (!begin()) return cancel();
-      timer = setInterval(beat, heartbeat);
+      timer = setInterval(() => {
+        // A comment is not needed while the client has earlier bytes to read.
+        if (!response.writableNeedDrain) live.writeBeside(':\n\n');
+      }, heartbeat);
+      begin();
       for (;;) {
         const event = await next;
         if (isOver) return;
-        if (event === undefined) return endOfSource();
-        if (!write(event) && !(await waitForDrain())) return;
-        cost += countSent(event.length);
-        if (!maySendMore(cost)) await new Promise<void>((resolve) => whenMaySendMore(cost, resolve));
+        if (event === undefined) {
+          // After this comment, the client of this project does not reconnect. `EventSource` ignores it.
+          send(undefined, ': end\n\n');
+          return finish();
+        }
+        if (!send(undefined, event))
+          await new Promise<void>((resolve) => {
+            sendNext = resolve;
+          });
         if (isOver) return;
         next = Promise.resolve(iterator.next()).then(encodeNext);
       }
     } catch (error) {
-      fail(error);
+      stop();
+      send(error ?? new Error('the stream failed'), undefined);
     }
   }
 
-  /** @returns false when the head cannot be sent */
-  function begin(): boolean {
+  /** Sends the head with the fields before the first event. */
+  function begin(): void {
     hasBegun = true;
-    if (!listener.begin()) return false;
-    write(`retry: ${retry}\n${firstFields}\n`);
-    return true;
-  }
-
-  function write(text: string): boolean {
-    bytes += Buffer.byteLength(text);
-    return response.write(text);
-  }
-
-  /** Waits until the client has read what was written. @returns false when the stream is over */
-  function waitForDrain(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const done = () => {
-        response.off('drain', done);
-        response.off('close', done);
-        resolve(!isOver);
-      };
-      response.on('drain', done);
-      response.on('close', done);
-    });
-  }
-
-  /** Sends an empty comment, if the client has read all earlier bytes. */
-  function beat(): void {
-    if (!response.writableNeedDrain) write(':\n\n');
-  }
-
-  /** Sends the comment `end`, after which the client of this project does not reconnect. `EventSource` ignores it. */
-  function endOfSource(): void {
-    write(': end\n\n');
-    finish();
+    send(undefined, `retry: ${retry}\n${firstFields}\n`);
   }
 
   /** Ends the stream now, between two events. */
@@ -114,26 +98,13 @@ export function sendEvents(
   }
 
   function finish(): void {
-    if (isOver) return;
+    if (!hasBegun) begin();
     stop();
-    if (!hasBegun && !begin()) return;
-    endBody(response, bytes, listener);
-  }
-
-  function cancel(): void {
-    if (isOver) return;
-    stop();
-    // If the client has left, the response emits nothing more, so the listener is called here.
-    if (response.destroyed) listener.clientLeft(bytes);
-  }
-
-  function fail(error: unknown): void {
-    if (isOver) return;
-    stop();
-    listener.fail(error, bytes, hasBegun);
+    send(undefined, undefined);
   }
 
   function stop(): void {
+    if (isOver) return;
     isOver = true;
     clearInterval(timer);
     void endSource(() => iterator);
@@ -151,11 +122,8 @@ export async function endSource(getIterator: () => AsyncIterator<unknown>): Prom
 }
 
 /** @returns undefined at the end of the source @throws TypeError when an item cannot be sent as an event */
-function encodeNext({ done, value }: IteratorResult<unknown>): string | undefined {
-  return done === true ? undefined : encodeEvent(value);
-}
-
-function encodeEvent(item: unknown): string {
+function encodeNext({ done, value: item }: IteratorResult<unknown>): string | undefined {
+  if (done === true) return undefined;
   const made = (item as { readonly [EVENT_TEXT]?: string } | null | undefined)?.[EVENT_TEXT];
   if (made !== undefined) return made;
   const { data, event, id, retry } = isEvent(item) ? item : { data: item };

@@ -1,6 +1,5 @@
 // Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
-// Error or a promise into `{}`. Such an object is called lost. A result that contains a lost object at any depth is
-// refused.
+// Error or a promise into `{}`. Such an object is called lost. A result with a lost object at any depth is refused.
 
 import { Readable } from 'node:stream';
 import { isEventStream } from '../../api/controller/event-stream.ts';
@@ -18,9 +17,12 @@ export function encodeResult(value: unknown): string {
   try {
     json = JSON.stringify(wrapResult(value));
   } catch (error) {
-    const bigInt = pointerToBigInt(value);
+    const bigInt = findInJson(value, (part): part is bigint => typeof part === 'bigint');
     if (bigInt === undefined) throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
-    throw unencodable(`a BigInt${placeOf(bigInt)}, which JSON has not`, 'return String(value) or Number(value)');
+    throw unencodable(
+      `a BigInt${placeOf(bigInt.pointer)}, which JSON has not`,
+      'return String(value) or Number(value)',
+    );
   }
   if (json === undefined) throw unencodable(nameKind(value), 'return a value that has a JSON form');
   const lostObject = describeLostObject(value, json);
@@ -30,18 +32,13 @@ export function encodeResult(value: unknown): string {
 }
 
 /**
- * Describes the first lost object in a value, and says what to return instead. The value is searched only when its JSON
- * contains `{}`.
- *
- * @param json the JSON of the value
- * @returns undefined when no object is lost
+ * Describes the first lost object in a value, and says what to return instead; undefined when none is lost. The value
+ * is searched only when its JSON contains `{}`.
  */
 export function describeLostObject(value: unknown, json: string): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const first = json.indexOf('{}');
-  if (first < 0) return undefined;
   // If a getter throws at this reading, the result is sent as it is.
-  const lost = attempt(() => findLostObject(value, json, first), undefined);
+  const lost = attempt(() => (mayLoseObject(value, json) ? findInJson(value, isLost) : undefined), undefined);
   if (lost === undefined) return undefined;
   const instead = lost.value instanceof Error ? 'return its message' : adviseInstead(lost.value);
   return `${nameKind(lost.value)}${placeOf(lost.pointer)}, which JSON shows as {}: ${instead}`;
@@ -49,59 +46,46 @@ export function describeLostObject(value: unknown, json: string): string | undef
 
 const placeOf = (pointer: string): string => (pointer === '' ? '' : ` at ${pointer}`);
 
-/** Returns the JSON pointer to the first BigInt of a value, because the error of JSON.stringify() does not name it. */
-function pointerToBigInt(root: unknown): string | undefined {
+/** Finds the first value that the function accepts, in the order of the JSON, and the JSON pointer (RFC 6901) to it. */
+function findInJson<T>(root: unknown, accepts: (value: unknown) => value is T) {
   const pointers = new Map<unknown, string>();
-  let found: string | undefined;
-  try {
-    JSON.stringify(root, function (this: unknown, name: string, value: unknown) {
-      const parent = pointers.get(this);
-      const pointer = parent === undefined ? '' : `${parent}/${escapeName(name)}`;
-      if (typeof value === 'bigint') found = pointer;
-      else if (typeof value === 'object') pointers.set(value, pointer);
-      return value;
-    });
-  } catch {
-    // JSON.stringify() ends at the first BigInt, or at another mistake, such as a cycle.
-  }
+  let found: { readonly value: T; readonly pointer: string } | undefined;
+  const visit = function (this: unknown, name: string, value: unknown): unknown {
+    const parent = pointers.get(this);
+    const pointer = parent === undefined ? '' : `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    if (accepts(value)) found ??= { value, pointer };
+    else if (typeof value === 'object') pointers.set(value, pointer);
+    return value;
+  };
+  // JSON.stringify() ends at the first BigInt, or at another mistake, such as a cycle.
+  attempt(() => JSON.stringify(root, visit), undefined);
   return found;
 }
 
-/** An object with children, and its index among the children of its parent. The root has no parent. */
-interface Place {
-  readonly value: object;
-  readonly index: number;
-  readonly parent: Place | undefined;
-}
-
 /**
- * Finds the lost object that is nearest to the root. The value has been encoded before, so it has no cycle. The search
- * goes level by level, because a harmless `{}`, such as an empty query, is mostly near the root. It ends when it has
- * found a plain object for each `{}` of the JSON. The search of a whole body would cost a tenth of a POST.
- *
- * @param first the index of the first `{}` in the JSON
- * @returns the object, and the JSON pointer (RFC 6901) to it
+ * Says whether a value can have a lost object. The value has been encoded before, so it has no cycle. The search goes
+ * level by level, because a harmless `{}`, such as an empty query, is mostly near the root. It ends when it has found a
+ * plain object for each `{}` of the JSON. The search of a whole body would cost a tenth of a POST.
  */
-function findLostObject(root: object, json: string, first: number) {
+function mayLoseObject(root: object, json: string): boolean {
   /** The number of `{}` for which no plain object has been found yet. A text that contains `{}` counts, too. */
   let unexplained = 0;
-  for (let i = first; i >= 0; i = json.indexOf('{}', i + 2)) unexplained++;
-  const places: Place[] = [];
-  let children: readonly unknown[] = [root];
-  let parent: Place | undefined;
-  for (let next = 0; ; next++) {
-    for (let index = 0; index < children.length; index++) {
-      const value = shownObject(children[index]);
+  for (let i = json.indexOf('{}'); i >= 0; i = json.indexOf('{}', i + 2)) unexplained++;
+  if (unexplained === 0) return false;
+  const first = shownObject(root);
+  if (first === undefined || json === '{}') return isLost(first);
+  const parents = [first];
+  for (const parent of parents) {
+    for (const child of Array.isArray(parent) ? parent : Object.values(parent)) {
+      const value = shownObject(child);
       if (value === undefined) continue;
-      if (hasChildren(value)) places.push({ value, index, parent });
+      if (hasChildren(value)) parents.push(value);
       else if (isPlain(value)) {
-        if (--unexplained === 0) return undefined;
-      } else if (isLost(value)) return { pointer: pointerTo({ value, index, parent }), value };
+        if (--unexplained === 0) return false;
+      } else if (isLost(value)) return true;
     }
-    parent = places[next];
-    if (parent === undefined) return undefined;
-    children = Array.isArray(parent.value) ? parent.value : Object.values(parent.value);
   }
+  return false;
 }
 
 /** Returns the object that JSON.stringify() has encoded for a child; undefined when it has encoded no object. */
@@ -121,19 +105,9 @@ function hasChildren(value: object): boolean {
   return false;
 }
 
-function pointerTo({ index, parent }: Place): string {
-  if (parent === undefined) return '';
-  const name = Array.isArray(parent.value) ? String(index) : (Object.keys(parent.value)[index] as string);
-  return `${pointerTo(parent)}/${escapeName(name)}`;
-}
-
-const escapeName = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
-
-/**
- * Says whether JSON shows an object as `{}` although it is more than an empty object, such as a Map. An empty typed
- * array has no content to lose.
- */
-function isLost(value: object): boolean {
+/** Says whether JSON shows an object as `{}` that is not empty, such as a Map. An empty typed array is empty. */
+function isLost(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
   if (isJson(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return false;
   return JSON.stringify(value) === '{}';
 }

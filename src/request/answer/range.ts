@@ -1,4 +1,5 @@
 // Decides which part of a file the client gets (RFC 9110, 14). A request for several parts gets the whole file.
+import type { IncomingHttpHeaders } from 'node:http';
 import { refusal } from '../../base/errors.ts';
 import type { Validators } from './conditional.ts';
 
@@ -12,17 +13,12 @@ export interface Range {
 const ONE_PART = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
 /**
- * @param range the header `Range` @param ifRange the header `If-Range`
  * @returns undefined for the whole file: no range, one that cannot be read, or a file that has changed since
  * @throws HttpError RANGE_NOT_SATISFIABLE
  */
-export function readRange(
-  range: string | undefined,
-  ifRange: string | undefined,
-  size: number,
-  validators: Validators,
-): Range | undefined {
-  const [, first = '', last = ''] = ONE_PART.exec(range ?? '') ?? [];
+export function readRange(headers: IncomingHttpHeaders, size: number, validators: Validators): Range | undefined {
+  const { range = '', 'if-range': ifRange } = headers as Record<string, string | undefined>;
+  const [, first = '', last = ''] = ONE_PART.exec(range) ?? [];
   if ((first === '' && last === '') || !isStillValid(ifRange, validators)) return undefined;
   if (first !== '' && last !== '' && Number(last) < Number(first)) return undefined;
   const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);

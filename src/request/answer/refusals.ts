@@ -9,7 +9,6 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isErrorStatus } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { failEvent } from '../request-event.ts';
-import { stepOf } from '../step-name.ts';
 import { type HeaderSet, NO_STORE } from './answer-headers.ts';
 import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
@@ -67,6 +66,28 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
   };
 }
 
+/** Key: the name of the function of a step in steps.ts. Value: the name of the step in CONTROLLERS.md. */
+const STEP_NAMES: Readonly<Record<string, string>> = {
+  checkOrigin: 'origin',
+  identifyAuthorization: 'key',
+  identifyByEitherHeader: 'key',
+  checkRate: 'rate',
+  checkRights: 'rights',
+  findOperation: 'group and operation',
+  timedStep: 'access',
+  checkLimit: 'limit',
+  readData: 'body',
+  checkTypes: 'types',
+  callGuardedOperation: 'operation',
+};
+
+/** Returns the step that began last. `request` comes before all steps, and `row` is the search for the route. */
+function stepOf({ steps, stepsBegun, resolvedPath }: Exchange): string {
+  // The build may have added digits to the name of a function: `readData2` for `readData`.
+  const names = steps.slice(0, stepsBegun).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
+  return names.at(-1) ?? (resolvedPath === undefined ? 'request' : 'row');
+}
+
 /** Returns the error that caused a refusal, with its stack if the refusal is a 5xx. */
 function causeFacts({ status, cause }: HttpError): object {
   if (cause === undefined) return {};
@@ -74,7 +95,6 @@ function causeFacts({ status, cause }: HttpError): object {
   return status >= 500 ? facts : { error: facts.error };
 }
 
-/** Logs why an answer that streams is broken off. */
 export function logBrokenStream(log: Log, exchange: Exchange, error: unknown): void {
   const facts = { ...requestFacts(exchange), ...describeError(error) };
   // A stream that is made from the request's body fails with the refusal of that body, such as 413. STORE_AWAY is no

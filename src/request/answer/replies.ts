@@ -1,6 +1,6 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
-import type { Readable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 import type { EventStream } from '../../api/controller/event-stream.ts';
 import { isReply } from '../../api/controller/reply.ts';
 import { refusal } from '../../base/errors.ts';
@@ -12,34 +12,33 @@ import { DESCRIBES_CONTENT } from '../../base/own-headers.ts';
 import type { WatchStream } from '../../callers/access/open-streams.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
+import { addMissing } from './answer-headers.ts';
 import { type StreamListener, sendStream } from './byte-stream.ts';
-import { Collector } from './collector.ts';
 import { conditionalStatus, isRead } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Range, readRange } from './range.ts';
 import { logBrokenStream, requestFacts } from './refusals.ts';
+import type { Responder } from './response.ts';
 import { type Answer, type AnswerBody, convertResult, type FileAnswer, NO_BODY, NO_RESPONSE_BODY } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
-  /** Sends a whole answer. @throws Error when a header cannot be sent; then, nothing has been sent */
-  readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
-  /** Sends the head of a streamed answer. `endsConnection` ends the connection with the answer. @throws like `send` */
-  readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
-  /** Marks an answer as complete: it was streamed, or its client left before the head was sent. */
-  readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
-  readonly fail: (exchange: Exchange, error: unknown) => void;
+  readonly respond: Pick<Responder, 'send' | 'sendHead' | 'complete' | 'fail'>;
   readonly watchStream: WatchStream;
   readonly run: ExchangeContexts['run'];
 }
+
+/** Maximum bytes of the result of a tool, which a language model has to read as a whole. */
+export const MAX_TOOL_BYTES = 1024 * 1024;
+export const TOO_LONG_FOR_TOOL = `The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less`;
 
 type WholeBody = Extract<AnswerBody, { readonly kind: 'whole' }>;
 type LiveBody = Exclude<AnswerBody, { readonly kind: 'whole' | 'file' }>;
 
 export type Replies = ReturnType<typeof createReplies>;
 
-export function createReplies({ log, send, sendHead, complete, fail, watchStream, run }: ReplyParts) {
+export function createReplies({ log, respond, watchStream, run }: ReplyParts) {
   /** One function for each open event stream and socket. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
@@ -60,21 +59,21 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       if (convertedAnswer.body === NO_BODY) discardResult(value);
     } catch (error) {
       discardResult(value);
-      if (convertedAnswer === undefined) return fail(exchange, error);
-      fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
+      if (convertedAnswer === undefined) return respond.fail(exchange, error);
+      respond.fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
     }
   }
 
   function sendAnswer(exchange: Exchange, answer: Answer): void {
     if (exchange.response.destroyed && exchange.answer.capture === undefined) {
       cancelBody(answer.body);
-      return complete(exchange, answer.status, 0);
+      return respond.complete(exchange, answer.status, 0);
     }
     const status = conditionalStatus(exchange, answer);
-    if (status === 412) return fail(exchange, refusal('PRECONDITION_FAILED'));
+    if (status === 412) return respond.fail(exchange, refusal('PRECONDITION_FAILED'));
     if (status === 304) {
       cancelBody(answer.body);
-      return send(exchange, 304, withoutContentHeaders(answer.headers), '');
+      return respond.send(exchange, 304, withoutContentHeaders(answer.headers), '');
     }
     if (answer.body.kind === 'file') return sendFile(exchange, answer, answer.body);
     sendBody(exchange, answer, answer.body);
@@ -82,7 +81,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
 
   /** Sends a file whole, or the part that the client has asked for. */
   function sendFile(exchange: Exchange, answer: Answer, { content, findAgain }: FileAnswer): void {
-    const { status, etag, lastModified } = answer;
+    const { status } = answer;
     const { size } = content;
     const headers = [...answer.headers];
     const mayBePart = status === 200 && exchange.answer.capture === undefined;
@@ -91,14 +90,11 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     try {
       if (mayBePart && isRead(exchange)) headers.push('Accept-Ranges', 'bytes');
       // A range has no meaning for HEAD (RFC 9110, 14.2).
-      if (mayBePart && exchange.verb === 'GET') {
-        const { range: asked, 'if-range': ifRange } = exchange.request.headers as Record<string, string | undefined>;
-        range = readRange(asked, ifRange, size, { etag, lastModified });
-      }
+      if (mayBePart && exchange.verb === 'GET') range = readRange(exchange.request.headers, size, answer);
       part = content.part(range?.start ?? 0, range?.end ?? size);
     } catch (error) {
       const present = error instanceof FileChangedError ? findAgain?.() : undefined;
-      return present === undefined ? fail(exchange, error) : sendAnswer(exchange, present);
+      return present === undefined ? respond.fail(exchange, error) : sendAnswer(exchange, present);
     }
     if (range !== undefined) headers.push('Content-Range', `bytes ${range.start}-${range.end - 1}/${size}`);
     const body: LiveBody | WholeBody =
@@ -114,18 +110,18 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const length = exchange.verb === 'HEAD' && body === NO_RESPONSE_BODY ? undefined : contentLength(status, body);
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
-    if (body.kind === 'whole') send(exchange, status, headers, body.content);
+    if (body.kind === 'whole') respond.send(exchange, status, headers, body.content);
     else if (exchange.verb === 'HEAD' && exchange.answer.capture === undefined) {
       cancelBody(body);
-      send(exchange, status, headers, '');
+      respond.send(exchange, status, headers, '');
     } else run(exchange, () => sendLive(exchange, body, status, headers));
   }
 
   /** Called in a context of the exchange, because the source of the body is code of the author. */
   function sendLive(exchange: Exchange, body: LiveBody, status: number, headers: readonly string[]): void {
+    exchange.watchClient();
     if (exchange.answer.capture !== undefined) collect(exchange, body, status, headers);
     else if (body.kind === 'stream') {
-      exchange.watchClient();
       const stream = sendStream(body.source, exchange.response, streamListener(exchange, status, headers, false));
       exchange.answer.live = stream;
       watchStream(exchange, (refusal) => {
@@ -139,27 +135,36 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   function collect(exchange: Exchange, body: LiveBody, status: number, headers: readonly string[]): void {
     if (body.kind !== 'stream') {
       cancelBody(body);
-      return fail(exchange, refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'));
+      return respond.fail(
+        exchange,
+        refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'),
+      );
     }
-    exchange.watchClient();
-    const collector = new Collector();
+    const pieces: Buffer[] = [];
+    let length = 0;
+    const collector = new Writable({
+      write(piece: Buffer, _encoding, done) {
+        length += piece.length;
+        pieces.push(piece);
+        done(length > MAX_TOOL_BYTES ? refusal('UNENCODABLE_RESULT', TOO_LONG_FOR_TOOL) : null);
+      },
+    });
     const stream = sendStream(body.source, collector, {
       begin: () => !exchange.answer.isComplete,
-      end: () => send(exchange, status, headers, collector.bytes()),
+      end: () => respond.send(exchange, status, headers, Buffer.concat(pieces)),
       // The source can end before the event 'error' of the collector comes.
-      clientLeft: () => fail(exchange, collector.errored),
-      fail: (error) => fail(exchange, error),
+      clientLeft: () => respond.fail(exchange, collector.errored),
+      fail: (error) => respond.fail(exchange, error),
     });
     collector.once('error', stream.fail);
     const cancel = (reason: Error) => {
       stream.cancel(reason);
-      fail(exchange, refusal('INTERNAL_ERROR'));
+      respond.fail(exchange, refusal('INTERNAL_ERROR'));
     };
     exchange.answer.live = { cancel, fail: stream.fail };
   }
 
   function sendEventStream(exchange: Exchange, events: EventStream, status: number, headers: readonly string[]): void {
-    exchange.watchClient();
     const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
     exchange.answer.live = stream;
     const end = (reason: Error) => {
@@ -189,19 +194,19 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       begin() {
         if (exchange.answer.isComplete) return false;
         try {
-          sendHead(exchange, status, headers, endsConnection);
+          respond.sendHead(exchange, status, headers, endsConnection);
           return true;
         } catch (error) {
-          fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
+          respond.fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
           return false;
         }
       },
-      end: (bytes) => complete(exchange, status, bytes),
-      clientLeft: (bytes) => complete(exchange, status, bytes),
+      end: (bytes) => respond.complete(exchange, status, bytes),
+      clientLeft: (bytes) => respond.complete(exchange, status, bytes),
       fail(error, bytes, hasBegun) {
-        if (!hasBegun) return fail(exchange, error);
+        if (!hasBegun) return respond.fail(exchange, error);
         logBrokenStream(log, exchange, error);
-        complete(exchange, status, bytes);
+        respond.complete(exchange, status, bytes);
         resetConnection(exchange);
       },
     };
@@ -215,7 +220,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         sendAnswer(exchange, fileAnswer);
       } catch (error) {
         cancelBody(fileAnswer.body);
-        fail(exchange, error);
+        respond.fail(exchange, error);
       }
     },
     /** Ends what the handler of a mount writes when its key is lost, and aborts `signal` of a socket for a drain. */
@@ -233,10 +238,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
 }
 
 const draining = () => new Error('the worker is draining');
-
-function credentialLost(): Error {
-  return new Error('the credential does not allow the stream any more');
-}
+const credentialLost = () => new Error('the credential does not allow the stream any more');
 
 /** Removes the headers `Content-…` that describe a body, because a 304 has none (RFC 9110, 15.4.5). */
 function withoutContentHeaders(headers: readonly string[]): string[] {
@@ -248,13 +250,6 @@ function contentLength(status: number, body: WholeBody | LiveBody): number | und
   if (body.kind !== 'whole') return body.kind === 'stream' ? body.length : undefined;
   if (status === 204 || status === 304) return undefined;
   return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
-}
-
-function addMissing(headers: string[], defaults: readonly string[]): void {
-  const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
-  for (let i = 0; i < defaults.length; i += 2) {
-    if (!names.has((defaults[i] as string).toLowerCase())) headers.push(...defaults.slice(i, i + 2));
-  }
 }
 
 /**

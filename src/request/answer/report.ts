@@ -1,9 +1,9 @@
 // Reports each answer to the log, the metrics and a tracing tool: now, or when the kernel has taken the whole answer.
 import { performance } from 'node:perf_hooks';
-import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import { endEvent, routeOf } from '../request-event.ts';
+import type { ResponderOptions } from './response.ts';
 
 export interface RequestObserver {
   /**
@@ -14,15 +14,9 @@ export interface RequestObserver {
   answered(exchange: Exchange, status: number, bytes: number, duration: number, route: string | undefined): void;
 }
 
-interface ReportParts {
-  readonly accessLog: AccessLog | undefined;
-  readonly observer?: RequestObserver | undefined;
-  readonly basePath: string;
-}
-
 export type Report = (exchange: Exchange, status: number, bytes: number) => void;
 
-export function createReport({ accessLog, observer, basePath }: ReportParts): Report {
+export function createReport({ accessLog, observer, basePath }: ResponderOptions): Report {
   function report(exchange: Exchange, status: number, bytes: number): void {
     if (accessLog !== undefined || observer !== undefined) {
       const now = performance.now();

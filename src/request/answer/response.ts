@@ -12,7 +12,14 @@ import type { AccessLog } from '../access-log.ts';
 import { hasWaitingRequests } from '../connections/pipelining.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ExchangeContexts } from '../exchange-contexts.ts';
-import { createHeaderSets, createOwnCorsSet, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
+import {
+  createHeaderSets,
+  createOwnCorsSet,
+  type HeaderSet,
+  LAST_LINES,
+  NO_STORE,
+  type ServiceHeaders,
+} from './answer-headers.ts';
 import { type Compress, createCompression } from './compression.ts';
 import { closeAfterRequest, endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
 import { encodeResult, isJson, isWebObject, nameKind } from './json.ts';
@@ -74,28 +81,7 @@ export class Responder {
     this.#compress = options.compresses
       ? createCompression((exchange, error) => this.fail(exchange, error))
       : undefined;
-    this.#replies = createReplies({
-      log,
-      fail: (exchange, error) => this.fail(exchange, error),
-      send: (exchange, status, headers, body) => {
-        if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, headers, body);
-        const lines = this.#allLines(exchange, status, headers);
-        if (this.#compress === undefined) return this.#sendWhole(exchange, status, lines, body);
-        this.#compress(exchange, lines, body, (content, extra) => {
-          // The value of another field can be the same text.
-          const length = lines.findIndex((line, i) => i % 2 === 0 && line === 'Content-Length');
-          if (content !== body) lines[length + 1] = String(content.length);
-          this.#sendWhole(exchange, status, [...lines, ...extra], content);
-        });
-      },
-      sendHead: (exchange, status, headers, endsConnection) => {
-        this.#writeLines(exchange, status, this.#allLines(exchange, status, headers), endsConnection);
-        this.#beginStreaming(exchange);
-      },
-      complete: (exchange, status, bytes) => this.complete(exchange, status, bytes),
-      watchStream,
-      run: contexts.run,
-    });
+    this.#replies = createReplies({ log, respond: this, watchStream, run: contexts.run });
   }
 
   /** Sends the result of an operation with the status of the exchange. */
@@ -133,6 +119,25 @@ export class Responder {
       this.#sendText(exchange, status, JSON.stringify(body), this.#headerSetOf(exchange).uncached);
   }
 
+  /** Sends a whole answer. @throws Error when a header cannot be sent; then, nothing has been sent */
+  send(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
+    if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, headers, body);
+    const lines = this.#allLines(exchange, status, headers);
+    if (this.#compress === undefined) return this.#sendWhole(exchange, status, lines, body);
+    this.#compress(exchange, lines, body, (content, extra) => {
+      // The value of another field can be the same text.
+      const length = lines.findIndex((line, i) => i % 2 === 0 && line === 'Content-Length');
+      if (content !== body) lines[length + 1] = String(content.length);
+      this.#sendWhole(exchange, status, [...lines, ...extra], content);
+    });
+  }
+
+  /** Sends the head of a streamed answer. `endsConnection` ends the connection with the answer. @throws like `send` */
+  sendHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
+    this.#writeLines(exchange, status, this.#allLines(exchange, status, headers), endsConnection);
+    this.#beginStreaming(exchange);
+  }
+
   /** Sends a file that no operation has returned. */
   file(exchange: Exchange, answer: Answer): void {
     this.#replies.file(exchange, answer);
@@ -144,9 +149,7 @@ export class Responder {
     if (this.#preflightStatus === 200)
       return this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, this.#hasLongRest(exchange));
     // A 204 has no `Content-Length` (RFC 9110, 8.6).
-    this.#writeLines(exchange, 204, headers, false);
-    this.#end(exchange, '');
-    this.#complete(exchange, 204, 0);
+    this.#sendWhole(exchange, 204, headers, '');
   }
 
   /**
@@ -169,7 +172,7 @@ export class Responder {
       if (!exchange.response.headersSent)
         return this.#refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
       // A head has been sent, so no error can be sent any more.
-      this.#complete(exchange, 500, 0);
+      this.complete(exchange, 500, 0);
       exchange.response.destroy();
     }
   }
@@ -180,7 +183,7 @@ export class Responder {
   }
 
   /** Uses the headers and the error format of this service file from now on. */
-  useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void {
+  useService(service: (ServiceHeaders & Pick<ServiceDefinition, 'formatError'>) | undefined): void {
     this.#headerSets = createHeaderSets(service);
     this.#ownCorsSet = createOwnCorsSet(service?.headers);
     this.#preflightStatus = service?.cors?.preflightStatus ?? 200;
@@ -207,8 +210,14 @@ export class Responder {
     this.#replies.watchHandedOver(exchange);
   }
 
+  /** Marks an answer as complete: it was sent, or its client left before the head was sent. */
   complete(exchange: Exchange, status: number, bytes: number): void {
-    if (!exchange.answer.isComplete) this.#complete(exchange, status, bytes);
+    if (exchange.answer.isComplete) return;
+    exchange.answer.isComplete = true;
+    if (exchange.answer.giveBack !== undefined && status < 400) exchange.answer.giveBack();
+    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
+    this.#options.onAnswered(exchange);
+    this.#report(exchange, status, bytes);
   }
 
   #beginStreaming(exchange: Exchange): void {
@@ -258,22 +267,18 @@ export class Responder {
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
     response.writeHead(status, extra === NO_HEADERS ? usual : this.#headerSetOf(exchange).extended(usual, extra));
-    this.#end(exchange, body);
-    this.#complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
+    endAnswer(exchange, body, this.#options.isSecure);
+    this.complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
 
   #headerSetOf(exchange: Exchange): HeaderSet {
     return exchange.answer.ownsCors ? this.#ownCorsSet : this.#headerSets(exchange.head.origin, exchange.request);
   }
 
-  #end(exchange: Exchange, body: string | Uint8Array): void {
-    endAnswer(exchange, body, this.#options.isSecure);
-  }
-
   #sendWhole(exchange: Exchange, status: number, lines: readonly string[], body: string | Uint8Array): void {
     this.#writeLines(exchange, status, lines, false);
-    this.#end(exchange, body);
-    this.#complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+    endAnswer(exchange, body, this.#options.isSecure);
+    this.complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
   }
 
   /** Adds the header lines of the server to those of an operation, all but the request id. */
@@ -292,17 +297,8 @@ export class Responder {
 
   /** Passes the answer to a tool call to the code in operate/tools/, and sends nothing on the connection. */
   #deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
-    this.#complete(exchange, status, Buffer.byteLength(body));
+    this.complete(exchange, status, Buffer.byteLength(body));
     exchange.answer.capture?.({ status, headers, body });
-  }
-
-  /** Marks the exchange as answered. */
-  #complete(exchange: Exchange, status: number, bytes: number): void {
-    exchange.answer.isComplete = true;
-    if (exchange.answer.giveBack !== undefined && status < 400) exchange.answer.giveBack();
-    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
-    this.#options.onAnswered(exchange);
-    this.#report(exchange, status, bytes);
   }
 
   #hasLongRest(exchange: Exchange): boolean {

@@ -2,7 +2,7 @@
 // Plain objects do not come here, because response.ts sends them itself.
 
 import { type EventStream, isEventStream } from '../../api/controller/event-stream.ts';
-import { isReply, type ReplyHeaders } from '../../api/controller/reply.ts';
+import { isReply, type Reply } from '../../api/controller/reply.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isFileBody } from '../../base/files/file-body.ts';
 import type { FileContent } from '../../base/files/open-file.ts';
@@ -53,7 +53,7 @@ export const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
  * @throws HttpError UNENCODABLE_RESULT, whose cause says what to return instead
  */
 export function convertResult(value: object, status: number, contentType?: string, keepsCors = false): Answer {
-  if (isReply(value)) return convertReply(value.status, value.body, value.headers, contentType);
+  if (isReply(value)) return convertReply(value, contentType);
   if (isWebObject(value, 'Response')) return convertResponse(value as Response, keepsCors);
   const { body, type } = convertBody(value);
   return { status, ...readHeaders([]), contentType: contentType ?? type, body };
@@ -62,17 +62,13 @@ export function convertResult(value: object, status: number, contentType?: strin
 /** Matches `application/json` and types such as `application/problem+json`. */
 const IS_JSON = /^\s*(?:(?:application|text)\/json|[^;]*\+json)\s*(?:;|$)/i;
 
-function convertReply(
-  status: number,
-  value: unknown,
-  replyHeaders: ReplyHeaders | undefined,
-  contentType: string | undefined,
-): Answer {
+function convertReply(reply: Reply, contentType: string | undefined): Answer {
+  const { status, body: value } = reply;
   // The Reply can come from another version of Gatefold, or from code that imitates one. So its fields are checked.
   if (!isReplyStatus(status))
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Object.entries() would read a Headers object or a Map as empty, and an array as headers named 0, 1, 2.
-  const headers: unknown = replyHeaders ?? {};
+  const headers: unknown = reply.headers ?? {};
   if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers)
     throw unencodable(
       `a Reply whose headers are ${nameKind(headers)}`,
@@ -145,7 +141,10 @@ function convertBody(value: unknown): { readonly body: AnswerBody; readonly type
   if (typeof value === 'object' && value !== null && !isJson(value)) {
     if (value instanceof Uint8Array)
       return { body: { kind: 'whole', content: refuseTransferred(value) }, type: OCTETS };
-    if (isBlob(value)) return convertBlob(value);
+    if (isBlob(value)) {
+      const source = value.stream() as ReadableStream<Uint8Array>;
+      return { body: { kind: 'stream', source, length: value.size }, type: value.type || OCTETS };
+    }
     if (isStream(value)) return { body: { kind: 'stream', source: value, length: undefined }, type: OCTETS };
     if (isEventStream(value)) return { body: { kind: 'events', events: value }, type: 'text/event-stream' };
     throw unencodable(nameKind(value), adviseInstead(value));
@@ -164,11 +163,4 @@ function refuseTransferred(bytes: Uint8Array): Uint8Array {
   } catch {
     throw unencodable('bytes that have been transferred', 'return a copy of them');
   }
-}
-
-function convertBlob(blob: Blob): { readonly body: AnswerBody; readonly type: string } {
-  return {
-    body: { kind: 'stream', source: blob.stream() as ReadableStream<Uint8Array>, length: blob.size },
-    type: blob.type || OCTETS,
-  };
 }

@@ -1,7 +1,6 @@
 // Shares each turn of the event loop between the streamed answers of a process. Otherwise, a stream whose source always
 // has data and whose client reads fast would never let a turn end, and other requests would wait. Each piece that a
-// stream sends has a cost. When the pieces of one turn have cost TURN_QUOTA, long streams wait in a queue for later
-// turns.
+// stream sends has a cost. When the pieces of one turn have cost TURN_QUOTA, long streams wait for later turns.
 
 /** The cost of a piece is its length in bytes, plus this. */
 const COST_BESIDE_LENGTH = 16 * 1024;

@@ -36,8 +36,7 @@ export interface BodyRules {
 }
 
 /**
- * Reads and decodes the body. A refusal that depends only on the head of the request is thrown. Every later failure
- * goes to `sink.fail`.
+ * Reads and decodes the body. A refusal that depends only on the head is thrown. Later failures go to `sink.fail`.
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */

@@ -70,7 +70,7 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
   function pause(exchange: Exchange): void {
     readUploads.delete(exchange);
     exchange.request.pause();
-    exchange.request.socket.pause();
+    exchange.socket.pause();
     pausedUploads.set(exchange, checkCount);
     watchForStalls();
   }
@@ -78,7 +78,7 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
   function resume(exchange: Exchange, pausedAt: number): void {
     pausedUploads.delete(exchange);
     exchange.request.resume();
-    exchange.request.socket.resume();
+    exchange.socket.resume();
     exchange.body.lastHeldBytes = -1;
     // During two checks, the client had a whole STALL_INTERVAL to send. Node delivers bytes that came during the pause
     // within two turns of the event loop. If none came by then, the upload is refused.
@@ -212,9 +212,7 @@ export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions)
       endUpload(exchange);
       if (pausedUploads.size > 0) resumePaused();
     },
-    /**
-     * Stops counting the bytes of the request. Called when its answer is complete, or when a streamed answer begins.
-     */
+    /** Stops counting the bytes of a request. Called when its answer is complete, or a streamed answer begins. */
     release(exchange: Exchange): void {
       if (!exchange.body.isUploading && exchange.body.heldBytes === 0) return;
       endUpload(exchange);

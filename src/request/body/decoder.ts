@@ -89,13 +89,11 @@ function jsonErrorPosition(text: string, message: string): number {
   }
 }
 
+type WhenInflated = (error: Error | null, result: Buffer) => void;
+
 /** A content coding, such as gzip: inflates a body as a whole, or by a stream. */
 export interface Coding {
-  inflate(
-    bytes: Buffer,
-    options: { maxOutputLength: number },
-    done: (error: Error | null, result: Buffer) => void,
-  ): void;
+  inflate(bytes: Buffer, options: { maxOutputLength: number }, done: WhenInflated): void;
   createStream(): Duplex;
 }
 
@@ -130,10 +128,7 @@ export function malformedEncoding(): Error {
   return refusal('MALFORMED_BODY', 'Cannot inflate the body: its bytes do not match its Content-Encoding');
 }
 
-/**
- * @returns undefined when the body is not compressed
- * @throws HttpError UNSUPPORTED_ENCODING
- */
+/** @returns undefined when the body is not compressed. @throws HttpError UNSUPPORTED_ENCODING */
 export function codingOf(contentEncoding: string | undefined): Coding | undefined {
   const name = contentEncoding?.toLowerCase();
   if (name === undefined || name === '' || name === 'identity') return undefined;

@@ -32,10 +32,7 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
   return query;
 }
 
-/**
- * Decodes percent escapes, and decodes `+` to a space. A `%` without two hex digits stays as it is. Bytes that are not
- * UTF-8 become U+FFFD.
- */
+/** Decodes percent escapes, and `+` to a space. A stray `%` stays as it is. Bytes that are not UTF-8 become U+FFFD. */
 function decode(text: string): string {
   // unescapeBytes() expects one character for each byte, so a text with other characters is first encoded as UTF-8.
   return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1'), true).toString() : text;
@@ -48,8 +45,7 @@ export function tooMany(unit: 'pairs' | 'parts', limit: number): Error {
 /**
  * Creates an empty object without a prototype, for fields that an operation may return in its result.
  * `Object.create(null)` is 20 times as fast, but V8 stores its object as a dictionary, a slower hash table. When
- * `JSON.stringify` of Node 22 and later finds a dictionary in a result, `JSON.stringify` starts over and takes twice as
- * long.
+ * `JSON.stringify` of Node 22 and later finds a dictionary in a result, it starts over and takes twice as long.
  */
 export function objectWithoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);

@@ -53,6 +53,10 @@ export function checkAccepted(
   throw refusal('UNSUPPORTED_MEDIA_TYPE', `Cannot read the body: send one of ${allowed}`);
 }
 
+/** Matches blanks as nobody sends them. Node before 26 reads 16 KiB of blanks in quadratic time, which is 0.3 s. */
+const MANY_BLANKS = /[ \t]{32}/;
+
 export function parseMediaType(contentType: string): MIMEType | undefined {
+  if (MANY_BLANKS.test(contentType)) return undefined;
   return attempt(() => new (util().MIMEType)(contentType), undefined);
 }

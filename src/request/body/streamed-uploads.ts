@@ -17,7 +17,6 @@ export interface StreamedUploadsOptions {
 
 interface Upload {
   readonly network: string;
-  /** Makes the stream fail. */
   readonly fail: (error: unknown) => void;
   /** When the operation began to wait for bytes; -1 while it does not wait. */
   waitsSince: number;
@@ -62,7 +61,7 @@ export class StreamedUploads {
     const network = this.#options.networkOf(exchange);
     if (this.#isFull(network)) throw overloaded();
     this.#counts.set(network, this.#countOf(network) + 1);
-    const { bytesRead } = exchange.request.socket;
+    const { bytesRead } = exchange.socket;
     this.#uploads.set(exchange, { network, fail, waitsSince: -1, waited: 0, marks: [{ waited: 0, bytesRead }] });
     this.#timer ??= setInterval(() => setImmediate(() => this.#endSlow()), CHECK_INTERVAL).unref();
   }
@@ -118,7 +117,7 @@ export class StreamedUploads {
       const { waited, marks } = upload;
       const [first, last] = [marks[0], marks.at(-1)] as [Mark, Mark];
       if (waited - last.waited < CHECK_INTERVAL) continue;
-      const { bytesRead } = exchange.request.socket;
+      const { bytesRead } = exchange.socket;
       const rateSince = (mark: Mark) => (bytesRead - mark.bytesRead) / ((waited - mark.waited) / 1000);
       const isLongEnough = waited - first.waited >= SLOW_AFTER;
       if (isLongEnough && rateSince(first) < MIN_STREAM_RATE) slowUploads.push([upload, tooSlow()]);

@@ -8,11 +8,13 @@ import type { Exchange } from '../exchange.ts';
 export class Connection {
   /** The index of the connection's socket in the list of sockets. */
   readonly slot: number;
-  /** The exchange of the request that was started last; undefined before the first one, and after the close. */
+  /** The exchange of the request that was started last; undefined after the close, and once a sweep finds it done. */
   lastExchange: Exchange | undefined;
+  /** Whether a request was started. */
+  isUsed = false;
   /** The number of pipelined requests that wait until `lastExchange` has its answer. */
   waitingCount = 0;
-  /** The response to the last request that had to wait; undefined when none had. */
+  /** The response to the last request that waits; undefined when none does. */
   lastWaitingResponse: ServerResponse | undefined;
   /** The latest of these times: the connection was opened, an answer was complete, a sweep found unsent bytes. */
   idleSince: number;

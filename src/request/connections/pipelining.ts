@@ -25,7 +25,10 @@ export function defer(response: ServerResponse, start: () => void): void {
   onTurn(response, () =>
     setImmediate(() => {
       if (socket.destroyed) return;
-      if (--connection.waitingCount === 0) socket.resume();
+      if (--connection.waitingCount === 0) {
+        connection.lastWaitingResponse = undefined;
+        socket.off('resume', pauseWhileWaiting).resume();
+      }
       start();
     }),
   );
@@ -33,7 +36,7 @@ export function defer(response: ServerResponse, start: () => void): void {
 
 /** Says whether later requests on the connection wait for the answer of this exchange. */
 export function hasWaitingRequests(exchange: Exchange): boolean {
-  return connectionOf(exchange.request.socket).waitingCount > 0;
+  return connectionOf(exchange.socket).waitingCount > 0;
 }
 
 /** Pauses the socket again while requests wait: to read the body of an earlier request, Node resumes the socket. */

@@ -15,10 +15,7 @@ export interface SlowReaderLimits {
   readonly maxUnread: number;
 }
 
-/**
- * @param unsentSockets the sockets that still have unsent bytes
- * @param sweep the number of this sweep
- */
+/** @param unsentSockets those that still have unsent bytes. @param sweep the number of this sweep */
 export type CutSlowReaders = (unsentSockets: readonly TrackedSocket[], sweep: number) => void;
 
 export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits): CutSlowReaders {

@@ -6,26 +6,17 @@ import type { ServiceDefinition } from '../../callers/access/definition.ts';
 import { fitRoute } from '../../groups/group-routes.ts';
 import type { Group } from '../../groups/operations.ts';
 import type { Groups } from '../../live/load/registry.ts';
-import type { Responder } from '../answer/response.ts';
 import type { Answer } from '../answer/result.ts';
 import type { Exchange, Outcome, Step } from '../exchange.ts';
 import type { ResolvedPath } from '../router.ts';
-import type { FileRequest, PublicFiles } from './public-files.ts';
+import type { StepParts } from '../steps.ts';
+import type { FileRequest } from './public-files.ts';
 
 /** How often a request looks for its file. A build or an editor replaces a file seldom, a loop all the time. */
 const MAX_LOOKS = 4;
 
-export interface FileStepParts {
-  readonly files?: PublicFiles | undefined;
-  readonly groups: Pick<Groups, 'find' | 'locate'>;
-  readonly respond: Pick<Responder, 'file'>;
-}
-
 /** @returns undefined without PUBLIC_DIR */
-export function createFileSteps(
-  { files, groups, respond }: FileStepParts,
-  headersOf: ServiceDefinition['fileHeaders'],
-) {
+export function createFileSteps({ files, groups, respond }: StepParts, headersOf: ServiceDefinition['fileHeaders']) {
   if (files === undefined) return undefined;
   const send = (exchange: Exchange, find: () => Answer | undefined): Outcome => {
     const answer = withLooks(MAX_LOOKS, find);

@@ -99,7 +99,6 @@ export function createPublicFiles(options: PublicFilesOptions) {
     keptBytes -= weightOf(content);
   }
 
-  /** Returns the file that a path names. */
   function locate(root: string, { segments, endsInSlash }: TargetPath): Found | undefined {
     const name = segments.join('/');
     if (segments.length === 0) return fileAt(root, INDEX);
@@ -112,11 +111,7 @@ export function createPublicFiles(options: PublicFilesOptions) {
     return file && { ...file, address };
   }
 
-  /**
-   * Returns the answer with the file that a path names, or a redirect to its one address; undefined when there is none.
-   *
-   * @throws HttpError METHOD_NOT_ALLOWED
-   */
+  /** Finds the file that a path names, or a redirect to its one address. @throws HttpError METHOD_NOT_ALLOWED */
   function find(request: FileRequest): Answer | undefined {
     const { path, verb, queryText } = request;
     if (!isServable(path.segments)) return undefined;
@@ -196,7 +191,7 @@ function weightOf({ bytes }: FileContent): number {
 
 const NO_LINES = { headers: [], droppedHeaders: [], etag: undefined, lastModified: undefined };
 
-type HeaderFields = Readonly<Record<string, string>>;
+type HeaderFields = Readonly<Record<string, string | undefined>>;
 
 /** @throws TypeError when the function of the service file returns no plain object of headers */
 function ownHeadersOf(name: string, headersOf: FileHeaders | undefined): HeaderFields {

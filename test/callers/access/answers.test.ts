@@ -150,7 +150,7 @@ describe('answers under a service file', () => {
     const { headers } = await ask('/api/x/reply');
     assert.equal(headers.get('content-security-policy'), 'own');
     assert.equal(headers.get('strict-transport-security'), 'max-age=1');
-    assert.equal(headers.get('vary'), 'Accept, Origin');
+    assert.equal(headers.get('vary'), 'Accept, Origin, x-api-key');
   });
 
   const keys: readonly (readonly [lines: string, status: number, code?: string])[] = [

@@ -382,6 +382,19 @@ test('register writes a row of the owner, which its own worker accepts at once',
   await here.register({ owner: OWNER, name: 'app' });
 });
 
+test('findByOwner returns the oldest row first, also where a store has written the table in another order', async (t) => {
+  const folder = createFolder(t);
+  const days = ['2026-03-01', '2026-01-01', undefined, '2026-02-01'];
+  const rows = days.map((created_at) => makeRow({ owner: OWNER, created_at }));
+  writeTable(folder, ...rows.map(({ row }) => row));
+  const { credentials } = await start(t, folder);
+  const [third, first, last, second] = rows.map(({ id }) => id);
+  assert.deepEqual(
+    (await credentials.findByOwner(OWNER)).map(({ id }) => id),
+    [first, second, third, last],
+  );
+});
+
 test('register creates one row for ten concurrent requests with the same name', async (t) => {
   const { credentials } = await start(t);
   const outcomes = await Promise.allSettled(
@@ -453,6 +466,22 @@ test('a store without a session key and without the new row makes issueSession a
   assert.throws(() => credentials.issueSession('abcdefghijkl'), { code: 'SESSION_UNAVAILABLE' });
   assert.deepEqual(readdirSync(folder), []);
   await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), { code: 'REGISTRATION_UNAVAILABLE' });
+});
+
+test('findByOwner throws STORE_AWAY while the table is too old, because no session would be accepted', async (t) => {
+  const folder = createFolder(t);
+  writeTable(folder, makeRow({ owner: OWNER }).row);
+  let isTooOld = true;
+  const shared = {
+    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {}, onRowsChanged: () => {} },
+    ...{ isTooOld: () => isTooOld, sharesSessionKey: false },
+  };
+  const log = createMemoryLog();
+  const credentials = await createCredentials({ dataDir: folder, sessionKey: KEY, log, shared });
+  t.after(() => credentials.close());
+  await assert.rejects(credentials.findByOwner(OWNER), { code: 'STORE_AWAY', status: 503 });
+  isTooOld = false;
+  assert.equal((await credentials.findByOwner(OWNER)).length, 1);
 });
 
 test('a row that the store has revoked is refused before the file has the revocation, and until the file has it', async (t) => {

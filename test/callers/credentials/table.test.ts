@@ -151,6 +151,10 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
     'ttl',
     'exp',
     'epxires_at',
+    'not_valid_after',
+    'ends_at',
+    'endDate',
+    'is_expired',
   ].map((name): [string, unknown, string] => [name, 1_600_000_000, 'expires_at']),
   ...[
     'revoked',
@@ -169,10 +173,18 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
     'deleted_at',
     'banned',
     'locked',
+    'is_revoked',
+    'isDisabled',
+    'is_inactive',
+    'revocation_date',
+    'revoked_time',
   ].map((name): [string, unknown, string] => [name, true, 'revoked_at']),
   ['active', false, 'revoked_at'],
   ['enabled', 'no', 'revoked_at'],
   ['inactive', true, 'revoked_at'],
+  ['is_active', false, 'revoked_at'],
+  ['isEnabled', 0, 'revoked_at'],
+  ['valid', false, 'revoked_at'],
   ['state', 'revoked', 'revoked_at'],
   ['status', 'Disabled', 'revoked_at'],
   ['state', 'expired', 'revoked_at'],
@@ -230,6 +242,11 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
   ['expires', ''],
   ['expires', false],
   ['active', true],
+  ['isActive', true],
+  ['is_revoked', false],
+  ['is_expired', false],
+  ['isInactive', false],
+  ['island', 'no'],
   ['enabled', 1],
   ['state', 'live'],
   ['status', 'active'],
@@ -529,6 +546,8 @@ test('parseTable names a literal row by its number, and quarantines literal rows
     sameValue.quarantined.map((row) => row.name),
     ['a', 'b', 'c'],
   );
+  const sameIdAndValue = parseTable(tableText({ id: 'a', authorization: 'k' }, { id: 'a' }, { authorization: 'k' }));
+  assert.deepEqual(sameIdAndValue.quarantined.map(({ name }) => name).sort(), ['a', 'a', 'row 3']);
   const sameName = parseTable(tableText({ authorization: 'k', name: 'a' }, { authorization: 'l', name: 'a' }));
   assert.deepEqual([outcome(sameName, 'k'), outcome(sameName, 'l')], Array(2).fill('its row is quarantined'));
 });

@@ -90,6 +90,12 @@ describe('signin and register answer malformed data with 400, also without provi
     ['a name that is a number', { name: 1 }, /application.name must be a text/],
     ['a name of blanks', { name: '  ' }, /application.name must have 1 to 100/],
     ['a name of 101 characters', { name: 'n'.repeat(101) }, /application.name must have 1 to 100/],
+    ['a short name in many blanks', { name: `Shop${' '.repeat(400)}` }, /application.name must have 1 to 100/],
+    [
+      'many marks, which take hours to sort',
+      { name: '\u0300\u0316'.repeat(4e6) },
+      /application.name must have 1 to 100/,
+    ],
     ['a name with a line feed', { name: 'a\nb' }, /cannot be printed/],
     ['a name with an escape', { name: '\u001b[2Ja' }, /cannot be printed/],
     ['a name with a right-to-left override', { name: 'a\u202Eb' }, /cannot be printed/],

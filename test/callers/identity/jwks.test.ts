@@ -36,10 +36,13 @@ function makeBench() {
     keys: [first.jwk],
     headers: {} as Record<string, string>,
     fault: '',
+    /** Milliseconds that a fetch takes. */
+    takes: 0,
   };
   const log = rememberLog();
   const fetch = async (url: string): Promise<Response> => {
     bench.asked.push(url);
+    bench.now += bench.takes;
     if (bench.fault !== '') throw new Error(bench.fault);
     return Response.json({ keys: bench.keys }, { headers: bench.headers });
   };
@@ -128,6 +131,24 @@ describe('createKeySets', () => {
     bench.now += KEY_TIMES.coolDown;
     bench.fault = '';
     assert.ok(await sets.find(provider, wish('first')));
+  });
+
+  test('an unknown kid in the pause after a failed fetch does not make the pause longer', async () => {
+    const { bench, sets, provider } = makeBench();
+    await sets.find(provider, wish('first'));
+    bench.keys = [second.jwk];
+    bench.fault = 'no such host';
+    assert.equal(await sets.find(provider, wish('second')), undefined);
+    // The fetch of the next unknown kid hangs, so its failure comes later than the kid.
+    bench.now += KEY_TIMES.coolDown;
+    bench.takes = 5000;
+    assert.equal(await sets.find(provider, wish('second')), undefined);
+    bench.now += KEY_TIMES.coolDown - 5000;
+    bench.fault = '';
+    assert.equal(await sets.find(provider, wish('second')), undefined);
+    bench.now += 5000;
+    assert.ok(await sets.find(provider, wish('second')));
+    assert.equal(bench.asked.length, 4);
   });
 
   for (const [header, kept] of [

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } 
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { mayRegister, type Provider, parseProviderRows } from '../../../src/callers/identity/provider-rows.ts';
-import { createProviders, type Providers } from '../../../src/callers/identity/providers.ts';
+import { createProviders } from '../../../src/callers/identity/providers.ts';
 import { type DataFolder, makeDataFolder, type RememberedLog, rememberLog } from '../../support/identity-bench.ts';
 
 const google = { name: 'google', issuer: 'https://accounts.google.com', client_ids: ['1.apps.example'] };
@@ -41,7 +41,7 @@ describe('parseProviderRows', () => {
 
   const ISSUER = /^its issuer is not an https address \(http: on loopback alone\) without query or fragment$/;
   const ALGORITHMS =
-    /^its algorithms have an unsupported one: choose from RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA$/;
+    /^its algorithms have an unsupported one: choose from RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, Ed25519, EdDSA$/;
   const REGISTRATION = /^its registration is not "open", "closed", or an object of hosted_domains and emails$/;
   for (const [name, change, reason] of [
     ['a client id of 256 characters', { client_ids: ['c'.repeat(256)] }, /^its client_ids is not a list of texts$/],
@@ -184,6 +184,7 @@ describe('mayRegister', () => {
 });
 
 describe('createProviders', () => {
+  type Providers = ReturnType<typeof createProviders>;
   const names = (providers: Providers) => providers.list.map((provider) => provider.name);
 
   async function withProviders(

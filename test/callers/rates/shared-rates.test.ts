@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Rate } from '../../../src/base/rate.ts';
+import { MAX_CALLERS, MAX_VALUES } from '../../../src/callers/rates/bucket.ts';
 import { createRateLimiter } from '../../../src/callers/rates/rate-limiter.ts';
 import { createSharedLedger, type SharedRatesOptions } from '../../../src/callers/rates/shared-rates.ts';
 import { createLedger } from '../../../src/callers/rates/supervisor-rates.ts';
@@ -205,4 +206,30 @@ describe('machines that share a rate', () => {
     await run(100);
     assert.equal(sizes.length, 6);
   });
+});
+
+it('callers that a slow store has not counted yet are bounded, and the oldest are reported first', async () => {
+  const reports: string[] = [];
+  const timers: (() => void)[] = [];
+  const ledger = createSharedLedger({
+    now: () => 0,
+    later: (callback) => void timers.push(callback),
+    machineCount: () => 2,
+    spend: async (spendings) => {
+      reports.push(...spendings.map(([caller]) => caller));
+      return spendings.map(() => 1);
+    },
+  });
+  const spend = (kind: string, count: number) => {
+    for (let caller = 0; caller < count; caller++) ledger.spend([[`${kind} ${caller}`, 1, 100, 1, 100]]);
+  };
+  // A client can choose the value of `by`.
+  spend('by', MAX_VALUES + 5000);
+  spend('address', MAX_CALLERS);
+  for (let timer = timers.shift(); timer !== undefined; timer = timers.shift()) {
+    timer();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(reports.length, MAX_CALLERS);
+  assert.deepEqual([reports[0], reports[MAX_VALUES]], ['by 0', 'address 0']);
 });

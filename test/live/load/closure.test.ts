@@ -134,6 +134,25 @@ describe('the closure of a controller', () => {
       loader.closure().filter(({ path }) => path.endsWith('near')),
       [{ path: join(root, 'controllers/node_modules/near'), fingerprint: 'absent' }],
     );
+    write('controllers/FarController.mjs', `export const far = () => import('far');`);
+    const { far } = await loader.load(join(root, 'controllers/FarController.mjs'), 0);
+    await assert.rejects((far as () => Promise<unknown>)());
+    assert.deepEqual(
+      loader.closure().filter(({ path }) => path.startsWith(root) && path.endsWith('far')),
+      ['controllers/', ''].map((folder) => ({ path: join(root, folder, 'node_modules/far'), fingerprint: 'absent' })),
+    );
+    write('node_modules/lib/package.json', '{"exports":"./lib.js"}');
+    write('node_modules/lib/lib.js', `require('behind');`);
+    write('controllers/LibController.mjs', `export const lib = () => import('lib');`);
+    const { lib } = await loader.load(join(root, 'controllers/LibController.mjs'), 0);
+    await assert.rejects((lib as () => Promise<unknown>)());
+    assert.deepEqual(
+      loader.closure().filter(({ path }) => path.startsWith(root) && path.endsWith('behind')),
+      ['node_modules/lib/', 'node_modules', ''].map((folder) => ({
+        path: join(root, folder, 'node_modules/behind'),
+        fingerprint: 'absent',
+      })),
+    );
   });
 
   test('contains the links and each package.json that lead to a file', async () => {

@@ -16,6 +16,8 @@ const LIBRARY = {
   'lib/all/index.mjs': 'export const x = 1;',
 };
 const DECORATOR_CURE = '; Node cannot run decorators: call the function instead, such as _before or _around of a group';
+const ALIAS_CURE =
+  "; Node reads no paths of tsconfig.json: write imports in package.json, such as { '#lib/*': './lib/*' }, and import '#lib/…'";
 const END = '\nexport default class { index() { return 1; } }';
 
 describe('the error of a controller ends with the cure for', () => {
@@ -53,6 +55,9 @@ describe('the error of a controller ends with the cure for', () => {
       "; Foo is a type: write import { type Foo } from './lib/helper.ts'",
       true,
     ],
+    ['a path of tsconfig.json', 'A.ts', "import { x } from '@/lib/helper.ts'; x;", ALIAS_CURE],
+    ['another one', 'A.ts', "import { x } from '~/lib/helper.ts'; x;", ALIAS_CURE],
+    ['a missing package, which has no cure', 'A.mjs', "import { x } from '@shop/none';", undefined],
     ['a missing export, which has no cure', 'A.mjs', `import { y } from './lib/plain.mjs';`, undefined],
     ['a missing file, which has no cure', 'A.mjs', `import { y } from './lib/none.mjs';`, undefined],
     ['an enum', 'A.ts', 'enum State { a }', "; write a union of literals: type State = 'open' | 'paid'", true],

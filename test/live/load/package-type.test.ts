@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { isDistCurrent } from '../../../build.mjs';
 import { createLog } from '../../../src/base/log.ts';
-import { explainPackageType, readPackageType } from '../../../src/live/load/package-type.ts';
+import { explainPackageType } from '../../../src/live/load/package-type.ts';
 import { createGroups } from '../../../src/live/load/registry.ts';
 import { ask, json } from '../../support/cluster-client.ts';
 import { startService } from '../../support/cluster-server.ts';
@@ -129,9 +129,8 @@ describe('explainPackageType', () => {
     assert.equal(explainPackageType("SyntaxError: Unexpected token '}'", '/x/UserController.ts'), undefined));
   it('reads the nearest package.json', (test) => {
     const root = project(test, '{"type":"module"}', { 'package.json': '{"type":"commonjs"}' });
-    assert.deepEqual(readPackageType(join(root, 'controllers/x.ts')), {
-      path: join(root, 'controllers/package.json'),
-      type: 'commonjs',
-    });
+    const explained = explainPackageType(reasons[0] as string, join(root, 'controllers/x.ts'));
+    assert.equal(explained?.dueTo, join(root, 'controllers/package.json'));
+    assert.match(String(explained?.reason), /package\.json says "type": "commonjs"/);
   });
 });

@@ -95,13 +95,6 @@ describe('while no generation is due', () => {
 
   it('the third loss of a worker has a pause, and none after 15 s without a loss', () => {
     const { made, agenda } = createPair([false]);
-    agenda.countDeath();
-    assert.deepEqual(agenda.tally, {
-      generationsServed: 0,
-      generationsRejected: 0,
-      workersDied: 1,
-      workersReplaced: 0,
-    });
     agenda.planReplacement();
     agenda.planReplacement();
     assert.deepEqual(agenda.takeNext(), REPLACEMENT);
@@ -180,9 +173,10 @@ describe('a replacement that loads something else', () => {
   });
 
   it('makes a generation due when the folder has other code', () => {
-    const { agenda } = createPair([false]);
+    const { agenda, lines } = createPair([false]);
     agenda.applyResult(REPLACEMENT, { kind: 'differs', difference: 'other-code', groups: [] } as never, 0);
     assert.deepEqual(agenda.takeNext(), { kind: 'generation', cause: 'the folder has changed' });
+    assert.equal(lines[0]?.effect, 'the folder has changed meanwhile, so a generation loads it');
   });
 
   it('is repeated at once when a group came or went', () => {
@@ -209,6 +203,15 @@ describe('a rejected generation', () => {
     ]);
     assert.equal(agenda.tally.generationsRejected, 3);
     assert.deepEqual({ ...agenda.rejection, at: 0 }, { generation: 3, at: 0, failures: [], error: 'other' });
+  });
+
+  it('does not say that an older one serves when no worker is left', () => {
+    const { lines, agenda } = createPair([]);
+    agenda.applyResult(agenda.takeNext() as never, FAILED, 0);
+    assert.deepEqual(
+      lines.map(({ cause, effect }) => [cause, effect]),
+      [['no worker is left', 'requests wait until a generation serves']],
+    );
   });
 
   it('has a pause of 30 times the time that its load took', () => {

@@ -134,14 +134,20 @@ describe('a service with a socket of systemd', () => {
     assert.deepEqual(failures, []);
   });
 
-  test('does not start where PORT or HOST is another one', async (t) => {
+  test('does not start where PORT or HOST is another one, or HTTP_PORT is off', async (t) => {
     const held = holdSocket();
     t.after(held.close);
     const dir = createFolder(t, { 'HelloController.mjs': CONTROLLER });
-    for (const env of [{ PORT: '1' }, { PORT: String(held.port), HOST: '127.0.0.2' }]) {
-      const { exited, errors } = start(t, held.fd, env, dir);
+    const other = /gatefold: LISTEN_FDS: the socket listens on 127\.0\.0\.1:\d+, .*ListenStream=/;
+    for (const [env, message] of [
+      [{ PORT: '1' }, other],
+      [{ PORT: String(held.port), HOST: '127.0.0.2' }, other],
+      [{ PORT: '0', LISTEN_FDNAMES: 'http-port' }, /gatefold: LISTEN_FDS: .* http-port.*HTTP_PORT is off/],
+    ] as const) {
+      const { service, exited, errors } = start(t, held.fd, env, dir);
+      service.stdout?.once('data', () => service.kill('SIGTERM'));
       assert.deepEqual(await exited, [1, null]);
-      assert.match(errors(), /gatefold: LISTEN_FDS: the socket listens on 127\.0\.0\.1:\d+, .*ListenStream=/);
+      assert.match(errors(), message);
     }
   });
 });

@@ -225,7 +225,8 @@ class Run {
   request(name: string): void {
     const worker = this.service.serving().find((each) => this.world.code.get(each)?.has(name) === false);
     const isKnown = this.table().has(name);
-    if (worker !== undefined && this.world.files.has(name) && !isKnown) this.service.events().requested(worker, name);
+    if (worker !== undefined && this.world.files.has(name) && !isKnown)
+      this.service.events().received(worker, { kind: 'requested', group: name });
   }
 
   table(): ReadonlyMap<string, boolean> {
@@ -433,7 +434,7 @@ const commands = fc.commands(
           service.made.forkError = fails ? new Error('EAGAIN') : undefined;
         }),
     ),
-    command('SIGHUP', ({ service }) => service.supervisor.renew()),
+    command('SIGHUP', ({ service }) => service.supervisor.requestGeneration('signal')),
     fc.constantFrom(100, 800, 6000, 61_000).map((time) => new Command(`${time} ms pass`, (run) => run.pass(time))),
     command('rest', (run) => run.rest()),
   ],

@@ -10,9 +10,8 @@ const EVENTS = {
   died() {},
   gone() {},
   faulty() {},
-  requested() {},
   importReported() {},
-  importedOnCall() {},
+  received() {},
 };
 
 function createWorker() {

@@ -1,6 +1,7 @@
 // Streams and server-sent events during a roll and at the end of the service: nothing is cut, lost or delayed.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { it } from 'node:test';
@@ -115,4 +116,79 @@ it('a roll waits for an upload that makes progress, as for a stream', async (tes
   }
   body.end();
   assert.deepEqual(await (await upload).json(), { code: 'old', size });
+});
+
+it('a stream that is cut at the end of a drain has its log line', async (test) => {
+  const controller = `export default class {
+    index() { return new ReadableStream({ start(stream) { stream.enqueue(new Uint8Array(100)); } }); }
+  }`;
+  const files = { 'EndlessController.mjs': controller };
+  const service = await startService(test, { files, env: { WORKERS: '1', DRAIN_TIMEOUT: '200ms' } });
+  const { body } = await fetch(`http://127.0.0.1:${service.port}/api/endless`);
+  assert.ok(body !== null);
+  service.process.kill('SIGTERM');
+  await assert.rejects(new Response(body).arrayBuffer());
+  await service.exited;
+  const lines = service.lines
+    .filter(({ event }) => event === 'request')
+    .map(({ status, bytes }) => ({ status, bytes }));
+  assert.deepEqual(lines, [{ status: 499, bytes: 100 }]);
+});
+
+it('an operation that a drain cuts has its log line, also if its client has left', async (test) => {
+  const begun = join(createFolder(test), 'begun');
+  const controller = `
+    import { appendFileSync } from 'node:fs';
+    export default class {
+      'GET {name}'() {
+        appendFileSync(${JSON.stringify(begun)}, '.');
+        return new Promise(() => {});
+      }
+    }`;
+  const files = { 'PayController.mjs': controller };
+  const service = await startService(test, { files, env: { WORKERS: '1', DRAIN_TIMEOUT: '200ms' } });
+  const clients = ['stays', 'leaves'].map((name) => {
+    const client = connect(service.port, '127.0.0.1');
+    client.write(`GET /api/pay/${name} HTTP/1.1\r\nHost: pay\r\n\r\n`);
+    return client.on('error', () => {});
+  });
+  await until(() => existsSync(begun) && readFileSync(begun, 'utf8') === '..');
+  clients[1]?.destroy();
+  service.process.kill('SIGTERM');
+  await service.exited;
+  const lines = service.lines.filter(({ event }) => event === 'request');
+  assert.deepEqual(lines.map(({ path, status }) => `${path} ${status}`).sort(), [
+    '/api/pay/leaves 499',
+    '/api/pay/stays 499',
+  ]);
+});
+
+it('a drain waits for an operation whose client has left', async (test) => {
+  const state = createFolder(test);
+  const [begun, gate, ended] = ['begun', 'gate', 'ended'].map((name) => join(state, name)) as [string, string, string];
+  const controller = `
+    import { existsSync, writeFileSync } from 'node:fs';
+    import { setTimeout as sleep } from 'node:timers/promises';
+    export default class {
+      async created() {
+        writeFileSync(${JSON.stringify(begun)}, '');
+        while (!existsSync(${JSON.stringify(gate)})) await sleep(20);
+        writeFileSync(${JSON.stringify(ended)}, '');
+        return {};
+      }
+    }`;
+  const service = await startService(test, { files: { 'PayController.mjs': controller }, env: { WORKERS: '1' } });
+  const client = connect(service.port, '127.0.0.1');
+  client.write('POST /api/pay HTTP/1.1\r\nHost: pay\r\nContent-Length: 0\r\n\r\n');
+  await until(() => existsSync(begun));
+  client.destroy();
+  service.process.kill('SIGTERM');
+  await Promise.race([service.exited, sleep(500)]);
+  writeFileSync(gate, '');
+  await service.exited;
+  assert.ok(existsSync(ended), 'the operation came to its end');
+  assert.deepEqual(
+    service.lines.filter(({ event }) => event === 'request').map(({ status }) => status),
+    [499],
+  );
 });

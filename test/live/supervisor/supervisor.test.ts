@@ -141,7 +141,7 @@ describe('a generation', () => {
     service.made.load = (order, { pid }) => {
       if (pid === 3) {
         during = states();
-        service.events().requested(worker, 'New');
+        service.events().received(worker, { kind: 'requested', group: 'New' });
       }
       return loaded(order, { 'AController.js': 'no database' });
     };
@@ -151,7 +151,7 @@ describe('a generation', () => {
     const [answer, ...others] = worker.sent.splice(0);
     assert.deepEqual(answer, { kind: 'withheld', group: 'New', answer: 'changed' });
     assert.ok(others.some((message) => message.kind === 'generation' && message.state === 'rejected'));
-    service.events().requested(worker, 'New');
+    service.events().received(worker, { kind: 'requested', group: 'New' });
     assert.deepEqual(worker.sent, [{ kind: 'withheld', group: 'New', answer: 'changed' }]);
   });
 
@@ -240,7 +240,7 @@ describe('a generation', () => {
   it('is not started while the folder is missing', async (test) => {
     const service = await started(test);
     service.made.isFolderThere = false;
-    service.supervisor.renew();
+    service.supervisor.requestGeneration('signal');
     await service.settled();
     assert.equal(service.workers.length, 2);
     service.made.isFolderThere = true;
@@ -291,7 +291,8 @@ describe('a replacement', () => {
     const orders: (readonly string[])[] = [];
     service.made.load = async (order) => {
       orders.push(order.files);
-      if (orders.length === 1) service.events().requested(service.serving()[0] as FakeWorker, 'New');
+      if (orders.length === 1)
+        service.events().received(service.serving()[0] as FakeWorker, { kind: 'requested', group: 'New' });
       await service.settled();
       return loaded(order);
     };
@@ -386,7 +387,10 @@ describe('a file that has not loaded', () => {
   const INTERRUPTIONS: readonly (readonly [what: string, interrupt: (service: FakeService) => void])[] = [
     ['a change', (service) => service.change('AController.js')],
     ['the death of a worker', (service) => service.die(service.workers[0] as FakeWorker)],
-    ['a request for a new group', (service) => service.events().requested(service.workers[0] as FakeWorker, 'New')],
+    [
+      'a request for a new group',
+      (service) => service.events().received(service.workers[0] as FakeWorker, { kind: 'requested', group: 'New' }),
+    ],
   ];
   for (const [what, interrupt] of INTERRUPTIONS)
     it(`has its trial interrupted by ${what}`, async (test) => {
@@ -501,7 +505,7 @@ describe('a file that has not loaded', () => {
   it('in one more worker, although its new group has answered, changes nothing', async (test) => {
     const service = await started(test);
     const [first, second] = service.serving() as [FakeWorker, FakeWorker];
-    service.events().requested(first, 'New');
+    service.events().received(first, { kind: 'requested', group: 'New' });
     await service.settled();
     const failure = { group: 'New', file: 'NewController.js', ok: false, error: 'a lock' };
     service.events().importReported(second, failure, []);
@@ -646,10 +650,10 @@ describe('a draining worker', () => {
     const [old, , current] = service.workers as [FakeWorker, FakeWorker, FakeWorker];
     const load = { group: 'New', file: 'NewController.js', ok: true };
     service.events().importReported(old, load, []);
-    service.events().importedOnCall(old, [{ path: '/old.js', fingerprint: '1' }]);
+    service.events().received(old, { kind: 'imported-on-call', files: [{ path: '/old.js', fingerprint: '1' }] });
     assert.deepEqual(service.story, []);
     service.events().importReported(current, load, []);
-    service.events().importedOnCall(current, []);
+    service.events().received(current, { kind: 'imported-on-call', files: [] });
     assert.deepEqual(service.story, ['watch "NewController.js"', 'watch []']);
   });
 });

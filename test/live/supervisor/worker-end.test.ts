@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { describe, type TestContext, test } from 'node:test';
 import { createNoteWriter, noteEnvironment, openNote } from '../../../src/base/worker-note.ts';
 import { describeBlock, describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
-import { type LogLine, type Service, startService } from '../../support/cluster-server.ts';
+import { type LogLine, type Service, startService, write } from '../../support/cluster-server.ts';
+import { readyz, startWatched, until } from '../../support/ops-client.ts';
 
 const MIB = 1024 * 1024;
 
 test('describeEnd and describeBlock give the causes of an end', () => {
   const heap = { used: 143.4 * MIB, limit: 150 * MIB };
-  const end = (signalCode: string) => describeEnd({ exitCode: null, signalCode }, heap);
+  const end = (signalCode: NodeJS.Signals) => describeEnd({ exitCode: null, signalCode }, heap);
   assert.equal(describeEnd({ exitCode: 3, signalCode: null }, heap), 'it ended the process with exit code 3');
   assert.match(end('SIGKILL'), /^it was ended by SIGKILL, .* mostly the kernel sends it, for want of memory$/);
   assert.match(
@@ -109,8 +110,14 @@ describe('the line of the end of a worker', () => {
     assert.match(String(line.reason), /SIGKILL, which the service did not send/);
   });
 
-  test('has them from the second death on with LAST_REQUEST=auto', async (t) => {
-    const service = await start(t, { LAST_REQUEST: 'auto' });
+  test('has them from the second death on with LAST_REQUEST=auto, also where a reserve had booted before', async (t) => {
+    const files = { 'OrderController.mjs': CONTROLLER };
+    const service = await startWatched(t, { files, env: { WORKERS: '1', LAST_REQUEST: 'auto' } });
+    write(service.dir, 'OrderController.mjs', `${CONTROLLER} // an edit makes a reserve`);
+    await until(
+      () => readyz(service.ops),
+      ({ body }) => (body.workers as { state: string }[]).some(({ state }) => state === 'standby'),
+    );
     for (const hasNote of [false, true]) {
       const url = `http://127.0.0.1:${service.port}/api/order`;
       const deaths = () => service.lines.filter(({ event }) => event === 'worker-died');

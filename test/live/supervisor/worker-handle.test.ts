@@ -33,9 +33,8 @@ function create() {
     died: (_worker, { reason, lastState, importing }) => void log.push([lastState, reason, ...importing].join(': ')),
     gone: note('gone'),
     faulty: note('faulty'),
-    requested: (_worker, group) => void log.push(`requested ${group}`),
     importReported: (_worker, { file }) => void log.push(`imported ${file}`),
-    importedOnCall: note('importedOnCall'),
+    received: (_worker, { kind }) => void log.push(kind),
   };
   const worker = new WorkerProcess(fake as never, events, 1000);
   const say = (message: FromWorker) => fake.emit('message', seal(message));
@@ -98,6 +97,18 @@ describe('a worker process', () => {
     die();
     assert.deepEqual(log, ['serving: its event loop did not turn for 5 s', 'gone']);
     worker.ping();
+  });
+
+  it('that has the order to quit has its time limit alone, and its end is no death', () => {
+    const { worker, killed, die, log } = create();
+    // The worker boots slowly, and has not answered yet.
+    for (let i = 0; i < 5; i++) worker.ping();
+    worker.quit();
+    worker.ping();
+    assert.deepEqual(killed, []);
+    mock.timers.tick(2000);
+    die();
+    assert.deepEqual([killed, log], [['SIGKILL'], ['gone']]);
   });
 
   it('has no time limit while a debugger holds it, unless it has the order to end', async () => {

@@ -266,6 +266,19 @@ test('of three machines, one runs the tasks; another takes over 15 to 25 s after
   assert.notEqual(runs[1]?.machine, run.machine);
 });
 
+test('where a supervisor hangs, its run is aborted before another machine may begin', async (t) => {
+  const { clocks, runs, machines } = createMachines(t, 3);
+  for (const { runner } of machines) runner.serve([{ name: 'consume', catchUp: true }]);
+  await pass(60, clocks, machines);
+  const [run] = runs as [FakeRun];
+  assert.equal(run.aborted, false);
+  const others = machines.filter(({ name }) => name !== run.machine);
+  await pass(10, clocks, others);
+  assert.deepEqual([run.aborted, runs.length], [true, 1]);
+  await pass(16, clocks, others);
+  assert.equal(runs.length, 2);
+});
+
 test('a machine that stops gives its lease back at once', async (t) => {
   const { clocks, runs, machines } = createMachines(t, 2);
   const [first, second] = machines as [Machine, Machine];
@@ -319,7 +332,7 @@ test('without the database, no run begins and the signals are aborted before ano
   await pass(3600, clocks, machines);
   assert.equal(runs.length, 1);
   const paused = machines.flatMap(({ lines }) => lines.filter(({ event }) => event === 'tasks-paused'));
-  assert.equal(paused.length, 3, 'one line a machine');
+  assert.equal(paused.length, 6, 'one line a machine for each of two reasons');
   shared.isAway = false;
   await pass(20, clocks, machines);
   assert.deepEqual(

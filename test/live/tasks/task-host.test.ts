@@ -1,11 +1,14 @@
 // The part of a worker that runs `start` and tasks. The test is the supervisor.
 import assert from 'node:assert/strict';
+import { stat } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
 import { readTasks } from '../../../src/live/tasks/task.ts';
 import { createTaskHost, pauseAfter, type TaskEnd, type TaskHostOptions } from '../../../src/live/tasks/task-host.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+const TIME = 10_000;
 
 interface Params {
   readonly signal: AbortSignal;
@@ -25,7 +28,8 @@ function createBench(test: TestContext, background: object, start?: TaskHostOpti
       reports.push(onSent);
     },
   });
-  const run = (task: string, run: number, dueAt?: number) => host.receive({ kind: 'run-task', task, run, dueAt });
+  const run = (task: string, run: number, dueAt?: number) =>
+    host.receive({ kind: 'run-task', task, run, dueAt, time: TIME });
   return { host, lines, ends, reports, made, run };
 }
 
@@ -61,30 +65,67 @@ describe('a run of a task', () => {
     assert.deepEqual(failures.get(2), [false, 'this worker has no such task']);
   });
 
-  it('ends by the order to abort it, alone, and is not stuck then', async (test) => {
-    const { host, ends, reports, made, run } = createBench(test, { long: aborted });
-    run('long', 1);
+  it('is aborted after its time, alone, says so, and is not stuck then', async (test) => {
+    const { host, lines, ends, reports, made, run } = createBench(test, { long: aborted });
+    run('long', 1, 5000);
     run('long', 2);
-    host.receive({ kind: 'abort-task', run: 1, limit: 1000 });
+    host.receive({ kind: 'hold-task', run: 1, time: 0 });
+    test.mock.timers.tick(1);
     await turn();
     assert.deepEqual(
       ends.map(({ run, aborted }) => [run, aborted]),
       [[1, true]],
     );
+    const said = lines.map(({ event, task, due_at, worker }) => [event, task, due_at, worker]);
+    assert.deepEqual(said, [['task-lease-lost', 'long', new Date(5000).toISOString(), process.pid]]);
     reports[0]?.();
-    test.mock.timers.tick(1000);
+    test.mock.timers.tick(5000);
     assert.deepEqual([made.stuck, host.pending()], [0, 1]);
     // An order can come after the end of its run.
-    host.receive({ kind: 'abort-task', run: 1, limit: 1000 });
-    test.mock.timers.tick(1000);
+    host.receive({ kind: 'hold-task', run: 1, time: 0 });
+    test.mock.timers.tick(1);
+    await turn();
+    test.mock.timers.tick(5000);
     assert.equal(made.stuck, 0);
   });
 
-  it('makes its worker faulty when it runs on for the limit after the order to abort it', async (test) => {
-    const { host, made, run } = createBench(test, { endless: () => new Promise(() => {}) });
+  it('goes on for as long as its supervisor says so', async (test) => {
+    const { host, ends, run } = createBench(test, { long: aborted });
+    run('long', 1);
+    for (let second = 0; second < 30; second += 5) {
+      host.receive({ kind: 'hold-task', run: 1, time: TIME });
+      test.mock.timers.tick(5000);
+    }
+    test.mock.timers.tick(TIME - 5001);
+    await turn();
+    assert.equal(ends.length, 0);
+    test.mock.timers.tick(1);
+    await turn();
+    assert.deepEqual([ends.length, ends[0]?.aborted], [1, true]);
+  });
+
+  it('goes on when the order that says so waits behind code that blocks its worker', async (test) => {
+    const { host, ends, run } = createBench(test, { long: aborted });
+    test.mock.timers.reset();
+    run('long', 1);
+    host.receive({ kind: 'hold-task', run: 1, time: 1 });
+    // Node calls this as it reads an order: after the timers of its turn.
+    const read = new Promise<void>((resolve) => {
+      stat('.', () => resolve(host.receive({ kind: 'hold-task', run: 1, time: TIME })));
+    });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    await read;
+    await turn();
+    await turn();
+    assert.equal(ends.length, 0);
+  });
+
+  it('makes its worker faulty when it runs on for five seconds after its time', async (test) => {
+    const { made, run } = createBench(test, { endless: () => new Promise(() => {}) });
     run('endless', 1);
-    host.receive({ kind: 'abort-task', run: 1, limit: 1000 });
-    test.mock.timers.tick(999);
+    test.mock.timers.tick(TIME);
+    await turn();
+    test.mock.timers.tick(4999);
     assert.equal(made.stuck, 0);
     test.mock.timers.tick(1);
     assert.equal(made.stuck, 1);

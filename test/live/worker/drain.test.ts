@@ -136,7 +136,7 @@ describe('the steps of a drain, by a clock of the test', () => {
     test.mock.timers.reset();
     const busy = begin(test, 1000, null, 0, 1);
     busy.wait(5000);
-    assert.deepEqual(busy.firsts(), ['stop 0', 'close idle 50', 'cut 1000', 'give up 1000', 'drained 1000']);
+    assert.deepEqual(busy.firsts(), ['stop 0', 'close idle 50', 'cut 1000', 'give up 1050', 'drained 1050']);
   });
 
   it('accepts for half of a short timeout, and until three turns bring no connection', (test) => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable, Writable } from 'node:stream';
@@ -131,6 +131,15 @@ describe('docs/COMMANDS.md', () => {
       const { out } = await here([name, '--help']);
       for (const [flag] of out.matchAll(/^ {2}(--[a-z-]+)/gm)) assert.ok(text.includes(flag.trim()), flag);
     }
+  });
+
+  test('is not alone: each gatefold in the code of a document has a command', async () => {
+    const docs = new URL('../../../docs/', import.meta.url);
+    const names = Array.from((await here(['--help'])).out.matchAll(/^ {2}([a-z]+) {2}/gm), ([, name]) => name);
+    const call = /^(?:\$ |[A-Z_]+=\S+ )*(?:npx |node_modules\/\.bin\/)gatefold\b ?(\w*)/gm;
+    for (const page of ['../README.md', ...readdirSync(docs)])
+      for (const [line, name] of readFileSync(new URL(page, docs), 'utf8').matchAll(call))
+        assert.ok(names.includes(name), `${page}: ${line}`);
   });
 });
 

@@ -7,10 +7,11 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, wr
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { acquireLock } from '../../../src/base/folder-lock.ts';
 import { createSessionToken, deriveSessionKey } from '../../../src/callers/credentials/session.ts';
 import { parseTable } from '../../../src/callers/credentials/table/table.ts';
 import { generateToken, hashSecret } from '../../../src/callers/credentials/token.ts';
-import { readRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
+import { readRevokedHere, writeRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { CLI } from '../../support/command-bench.ts';
 import { createFolder, makeRow, tableText, writeTable } from '../../support/credentials-bench.ts';
@@ -458,6 +459,24 @@ test('revoke --here revokes beside a row with a repeated field, and that row sta
     table.quarantined.map(({ id, reason }) => [id, reason]),
     [[twice.id, 'it has the field "name" twice']],
   );
+});
+
+test('revoke --here changes its list under the lock of the table, so no other command loses the revocation', async (t) => {
+  const { folder, run } = bench(t);
+  const [one, other] = [makeRow(), makeRow()];
+  const path = join(folder, 'production.json');
+  writeFileSync(path, JSON.stringify({ store: { version: 'a/b/1' }, production: [one.row, other.row] }));
+  const env = { STORE: 'postgres://user@127.0.0.1:1/db' };
+  const lock = await acquireLock(`${path}.lock`);
+  const revoking = run(`revoke ${one.id} --here`, { env });
+  // Another command, which has the lock, writes a list that it has read before.
+  const before = readRevokedHere(folder);
+  await new Promise(setImmediate);
+  assert.equal(readRevokedHere(folder).size, 0);
+  writeRevokedHere(folder, new Map([...before, [other.id, '2026-01-01T00:00:00.000Z']]));
+  await lock.release();
+  assert.equal((await revoking).code, 0);
+  assert.deepEqual([...readRevokedHere(folder).keys()].sort(), [one.id, other.id].sort());
 });
 
 test('revoke --here --undo takes back its own revocation alone, and an earlier one stays', async (t) => {

@@ -157,13 +157,36 @@ test('doctor reports a missing controllers folder and checks the rest', async (t
   has(lines, 'wrong credentials Cannot read data/production.json: it has no list "production"');
 });
 
+test('doctor goes on where it cannot look at the session key', async (t) => {
+  const cwd = makeProject(t, { ...SDK, 'data/production.json': '{"production":[{"name":"broken"}]}' });
+  symlinkSync('session.key', join(cwd, 'data/session.key'));
+  const { lines } = await examineBeside(cwd);
+  has(lines, 'wrong credentials data/production.json: credential "broken" is invalid and was skipped');
+  assert.deepEqual(
+    lines.filter((line) => line.includes('ELOOP')),
+    [],
+  );
+});
+
 test('doctor reports controllers and tables that other users can write', async (t) => {
-  const cwd = makeProject(t, { ...SDK, 'data/production.json': '{"production":[]}' });
+  const cwd = makeProject(t, {
+    ...SDK,
+    'controllers/service.mjs': 'export default 1;',
+    'controllers/v2/OrderController.mjs': 'export default { GET: () => 1 };',
+    'data/production.json': '{"production":[]}',
+    'data/session.key': 'x'.repeat(32),
+  });
   chmodSync(join(cwd, 'controllers'), 0o777);
+  chmodSync(join(cwd, 'controllers/v2'), 0o777);
   chmodSync(join(cwd, 'controllers/SdkController.mjs'), 0o664);
+  chmodSync(join(cwd, 'data'), 0o777);
   chmodSync(join(cwd, 'data/production.json'), 0o666);
+  chmodSync(join(cwd, 'data/session.key'), 0o644);
   const { lines, wrong } = await examineBeside(cwd);
-  assert.equal(wrong, 2);
+  assert.equal(wrong, 4);
+  has(lines, `wrong folder controllers/v2: every user of this machine can write to it`);
+  has(lines, 'wrong credentials data: every user of this machine can write to it');
+  has(lines, 'warning credentials data/session.key: every user of this machine can read it');
   has(lines, `wrong folder controllers: every user of this machine can write to it`);
   has(lines, 'note folder controllers/SdkController.mjs: its group can write to it');
   has(lines, 'wrong credentials data/production.json: every user of this machine can write to it');
@@ -215,10 +238,11 @@ test('doctor reports what an inspection says about groups, operations and fields
   const path = join(cwd, 'controllers/SdkController.mjs');
   const load = { group: 'Sdk', file: 'SdkController.mjs', path, ok: true };
   const params = 'its params have no type';
+  const unchecked = (reason: string) => ({ checked: '', unchecked: reason, undocumented: undefined });
   const operations = [
-    { name: 'index', contract: { checked: '', unchecked: params }, sendsAll: true },
-    { name: 'created', contract: { checked: '', unchecked: params } },
-    { name: 'patch', contract: { checked: '', unchecked: 'it has no annotation' } },
+    { name: 'index', contract: unchecked(params), sendsAll: true },
+    { name: 'created', contract: unchecked(params) },
+    { name: 'patch', contract: unchecked('it has no annotation') },
   ];
   const notes = [
     { event: 'result-unfiltered', reason: 'a union' },

@@ -13,6 +13,7 @@ import { makeProject, runHere } from '../../support/command-bench.ts';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const init: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['init', ...argv], io);
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+const TSC = [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'];
 const STRIPS_TYPES = Boolean(process.features.typescript);
 
 /** Installs the packages of this checkout, in the place of `npm install`. */
@@ -29,11 +30,10 @@ function install(project: string): void {
  */
 function check(project: string): string {
   assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
-  const tsc = [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'];
   const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
   const imports = readdirSync(join(project, 'test')).map((name) => `await import('./test/${name}');`);
   const words = [...(STRIPS_TYPES ? [] : ['--import', 'tsx']), '--input-type=module', '-e', imports.join('\n')];
-  const ran = [spawnSync(process.execPath, tsc, { cwd: project, encoding: 'utf8' })];
+  const ran = [spawnSync(process.execPath, TSC, { cwd: project, encoding: 'utf8' })];
   ran.push(spawnSync(process.execPath, words, { cwd: project, encoding: 'utf8', env }));
   return ran.flatMap(({ status, stdout, stderr }) => (status === 0 ? [] : [stdout + stderr])).join('');
 }
@@ -86,6 +86,34 @@ test('init makes a project that compiles, serves and passes its test, also with 
   assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });
   assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'the project is strict: an extra segment is 404');
   assert.equal((await api.fetch('/hello', { method: 'DELETE' })).status, 405);
+});
+
+test('the modules that the documents show whole compile in a project that init makes', async (t) => {
+  const cwd = makeProject(t);
+  await runHere(init, ['.'], { cwd });
+  install(cwd);
+  symlinkSync(join(ROOT, 'node_modules/postgres'), join(cwd, 'node_modules/postgres'));
+  mkdirSync(join(cwd, 'lib'));
+  const modules = readdirSync(join(ROOT, 'docs')).flatMap((name) => {
+    const blocks = readFileSync(join(ROOT, 'docs', name), 'utf8').matchAll(/^```ts\n([\s\S]*?)^```/gm);
+    const texts = Array.from(blocks, ([, text = '']) => text).filter((text) => {
+      const imports = Array.from(text.matchAll(/ from '([^']+)'/g), ([, specifier = '']) => specifier);
+      return (
+        imports.length > 0 &&
+        !/^[^'\n]*…/m.test(text) &&
+        imports.every((specifier) => /^(?:node:|gatefold|postgres)/.test(specifier))
+      );
+    });
+    return texts.map((text, at) => [`${name}-${at}.ts`, text] as const);
+  });
+  assert.ok(modules.length > 10);
+  for (const [name, text] of modules) writeFileSync(join(cwd, 'lib', name), text);
+  const { stdout } = spawnSync(process.execPath, TSC, { cwd, encoding: 'utf8' });
+  const isOfFragment = /: error TS(?:2304|2552):/; // a name that another block declares
+  assert.deepEqual(
+    stdout.split('\n').filter((line) => line.startsWith('lib/') && !isOfFragment.test(line)),
+    [],
+  );
 });
 
 test('init adds no controller, service file or test to a folder that has controllers', async (t) => {
@@ -142,6 +170,10 @@ test('init overwrites no file, and prints an npm command that adds missing field
   assert.ok(dependencies.gatefold && devDependencies['@types/node'] && devDependencies.typescript);
   const again = await runHere(init, [], { cwd });
   assert.match(again.out, /\nNext:\n {2}npm install\n/);
+  // The page adds to a script of `init`, and not to one of your own.
+  const withPage = await runHere(init, ['--web'], { cwd });
+  assert.match(withPage.out, /npm pkg set .*'scripts\.typecheck=tsc --noEmit && tsc --noEmit -p web'/);
+  assert.doesNotMatch(withPage.out, /scripts\.start/);
 });
 
 test('init from an installed package depends on the installed version', (t) => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { FALLBACK } from '../../../src/base/group-name.ts';
 import { runCommand } from '../../../src/operate/cli/command.ts';
+import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import type { Inspection, LoadedGroup } from '../../../src/operate/cli/inspection.ts';
 import { command as newCommand } from '../../../src/operate/cli/new.ts';
 import { command as openapi } from '../../../src/operate/cli/openapi.ts';
@@ -217,15 +218,17 @@ test('routes names a service file that does not load once', async (t) => {
   assert.equal(err.match(/service\.mjs.* does not load/g)?.length, 1, err);
 });
 
-test('routes refuses a missing controllers folder', async (t) => {
+test('a command that reads the controllers refuses a missing folder', async (t) => {
   const cwd = makeProject(t);
   rmSync(join(cwd, 'controllers'), { recursive: true });
-  const { code, out, err } = await runHere(run, ['--json'], { cwd });
-  assert.deepEqual([code, out], [1, '']);
-  assert.equal(
-    err,
-    `gatefold routes: Cannot read the controllers folder ${join(cwd, 'controllers')}: it does not exist\n`,
-  );
+  for (const name of ['routes', 'openapi', 'types', 'contracts', 'tasks']) {
+    const { code, out, err } = await runHere(runGatefold, [name, '--json'], { cwd });
+    assert.deepEqual([code, out], [1, '']);
+    assert.equal(
+      err,
+      `gatefold ${name}: Cannot read the controllers folder ${join(cwd, 'controllers')}: it does not exist\n`,
+    );
+  }
 });
 
 test('routes fails when a controller ends the process after it was loaded', async (t) => {

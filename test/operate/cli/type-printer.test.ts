@@ -27,6 +27,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   '{ b: string; "a-b"?: number; readonly c: void }': [
     '{\n  "a-b"?: number | undefined;\n  b: string;\n  c: undefined;\n}',
   ],
+  'Record<string | number, 1>': ['{\n  [key: string]: 1;\n}'],
   'Record<string, 1 | 2> & { size: number }': ['({\n  [key: string]: 1 | 2;\n}) & ({\n  size: number;\n})'],
   '{ [name: string]: 1; size: 1 }': ['{\n  [key: string]: 1;\n  size: 1;\n}'],
   'string[] & { __brand: "Ids" }': ['(Array<string>) & ({\n  __brand: "Ids";\n})'],

@@ -52,7 +52,7 @@ async function createBench(test: TestContext, days: number, httpPort?: number): 
   const events: Record<string, unknown>[] = [];
   const certificates = createCertificates({
     settings: {
-      ...{ tlsCert, tlsKey, domains: [], acmeDirectory: '', acmeContact: [] },
+      ...{ tlsCert, tlsKey, domains: [], publicOrigin: [], acmeDirectory: '', acmeContact: [] },
       ...{ httpPort, port: 443, host: undefined, dataDir: folder },
     },
     version: '0',
@@ -206,6 +206,13 @@ test('a service whose HTTP_PORT is taken does not start, and the error names the
 });
 
 describe('a service with DOMAINS', () => {
+  const domains = ['a.example.com', 'mapped.example.com', 'other.example.com'];
+  /** The ports by which clients reach the service from outside. */
+  const publicOrigin = [
+    'http://mapped.example.com:8080',
+    'https://mapped.example.com',
+    'https://other.example.com:444',
+  ];
   const create = (test: TestContext, httpPort?: number) => {
     const dataDir = mkdtempSync(join(root, String(++folders)));
     const events: Record<string, unknown>[] = [];
@@ -216,7 +223,7 @@ describe('a service with DOMAINS', () => {
     };
     const certificates = createCertificates({
       settings: {
-        ...{ tlsCert: undefined, tlsKey: undefined, domains: ['a.example.com'], acmeContact: [], httpPort, port: 8443 },
+        ...{ tlsCert: undefined, tlsKey: undefined, domains, publicOrigin, acmeContact: [], httpPort, port: 8443 },
         ...{ host: '127.0.0.1', dataDir, acmeDirectory: 'http://127.0.0.1:1/dir' },
       },
       version: '0',
@@ -245,8 +252,8 @@ describe('a service with DOMAINS', () => {
       const { level, event, time, ...facts } = await logged('certificate-awaited');
       const effect = 'no request is served until there is a certificate';
       const directory = 'http://127.0.0.1:1/dir';
-      const { domains, ...others } = facts;
-      assert.deepEqual(domains, ['a.example.com']);
+      const { domains: named, ...others } = facts;
+      assert.deepEqual(named, domains);
       assert.deepEqual(
         [level, others.directory, others.challenge, others.effect],
         ['warn', directory, challenge, effect],
@@ -259,6 +266,8 @@ describe('a service with DOMAINS', () => {
         ? []
         : ([
             ['a.example.com', 308, 'https://a.example.com:8443/b?c'],
+            ['MAPPED.example.com:8080', 308, 'https://mapped.example.com/b?c'],
+            ['other.example.com', 308, 'https://other.example.com:444/b?c'],
             ['b.example.com', 404, undefined],
           ] as const)) {
         const request = get({ port: httpPort, host: '127.0.0.1', path: '/b?c', headers: { Host: name }, agent: false });

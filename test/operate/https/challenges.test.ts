@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect as connectPlain } from 'node:net';
@@ -148,10 +149,15 @@ async function startDirectory(test: TestContext, now: () => number, check: (dige
   let request = Buffer.of();
   let isChecked = false;
   const seen = { agents: new Set<unknown>(), contacts: [] as unknown[] };
-  const server = createServer(pair, async (incoming, response) => {
+  let at = '';
+  // The order can still ask for its next date when the test has ended.
+  const server = createServer(
+    pair,
+    (incoming, response) => void answer(incoming, response).catch(() => response.destroy()),
+  );
+  async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = '';
     for await (const chunk of incoming.setEncoding('utf8')) text += chunk;
-    const at = `https://localhost:${(server.address() as AddressInfo).port}`;
     const decode = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString() || 'null');
     const { payload = '', protected: head = '' } = text === '' ? {} : JSON.parse(text);
     seen.agents.add(incoming.headers['user-agent']);
@@ -187,14 +193,15 @@ async function startDirectory(test: TestContext, now: () => number, check: (dige
     if (path === '/certificate') return send(issue({ domains: [DOMAIN], request } as never, now()));
     const isIssued = request.length > 0;
     send({ status: isIssued ? 'valid' : 'ready', finalize: `${at}/finalize`, certificate: `${at}/certificate` });
-  });
+  }
   server.listen(0, HOST);
   await once(server, 'listening');
+  at = `https://localhost:${(server.address() as AddressInfo).port}`;
   test.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { seen, ca: pair.cert, url: `https://localhost:${(server.address() as AddressInfo).port}/dir` };
+  return { seen, ca: pair.cert, url: `${at}/dir` };
 }
 
 test(
@@ -230,7 +237,7 @@ test(
     const certificates = createCertificates({
       settings: {
         ...{ tlsCert: undefined, tlsKey: undefined, domains: [DOMAIN], httpPort: undefined, port, host: HOST, dataDir },
-        ...{ acmeDirectory: directory.url, acmeContact: ['ops@example.com'] },
+        ...{ acmeDirectory: directory.url, publicOrigin: [], acmeContact: ['ops@example.com'] },
       },
       ...{ version: '1.2', log, ca: directory.ca, now },
     });

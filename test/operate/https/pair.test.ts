@@ -1,12 +1,12 @@
 // A certificate with its key: which facts are read, for which hosts clients accept it, and which pairs are refused.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { X509Certificate } from 'node:crypto';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createKeyPair } from '../../../src/operate/https/acme/certificate-writer.ts';
+import { createKeyPair, createSelfSigned } from '../../../src/operate/https/acme/certificate-writer.ts';
 import { type CertificateFacts, readFacts, readPair } from '../../../src/operate/https/pair.ts';
 import { makePair } from '../../support/tls.ts';
 
@@ -43,7 +43,20 @@ describe('readPair', () => {
     assert.equal(readFacts(new X509Certificate(RFC_9773)).renewalId, 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE');
   });
 
+  const odd = createSelfSigned({
+    domains: ['api.example.com'],
+    keys: generateKeyPairSync('ec', { namedCurve: 'secp256k1' }),
+    now: Date.now(),
+    days: 90,
+  });
+
   const rows: [what: string, cert: string, key: string, reason: RegExp][] = [
+    [
+      'a curve that no client accepts',
+      odd.cert,
+      odd.key,
+      /^clients refuse keys of the curve secp256k1: order one with prime256v1 \(P-256\)$/,
+    ],
     ['an empty file', '', '', /^the file has no certificate in PEM form$/],
     ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
     ['no key', pair.cert, pair.cert, /^the file has no private key in PEM form$/],

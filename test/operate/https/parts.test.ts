@@ -26,12 +26,27 @@ import {
 import { AcmeError, readError } from '../../../src/operate/https/acme/request.ts';
 import { createTlsFolder } from '../../../src/operate/https/acme/tls-folder.ts';
 import { readPair } from '../../../src/operate/https/pair.ts';
+import { LOADER, moduleUrl } from '../../support/own-modules.ts';
 import { makePair } from '../../support/tls.ts';
 
 const withoutOpenssl = spawnSync('openssl', ['version']).error === undefined ? false : 'openssl is not installed';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+
+test('a process that exports its new keys does not hang on Node 20', () => {
+  const source = `
+    import { createKeyPair } from '${moduleUrl('src/operate/https/acme/certificate-writer')}';
+    import { createKeyAuthorization } from '${moduleUrl('src/operate/https/acme/jws')}';
+    for (let pair = 0; pair < 30; pair++) {
+      const { privateKey } = createKeyPair();
+      for (let n = 0; n < 1000; n++) createKeyAuthorization('token', privateKey);
+    }
+    console.log('ended');`;
+  // In this little memory, the garbage collector also runs during an export.
+  const argv = [...LOADER, '--max-semi-space-size=1', '--input-type=module', '-e', source];
+  assert.equal(spawnSync(process.execPath, argv, { encoding: 'utf8', timeout: 60_000 }).stdout, 'ended\n');
+});
 
 describe('DER', () => {
   const rows: [what: string, bytes: Uint8Array, hex: string][] = [

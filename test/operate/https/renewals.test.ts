@@ -207,6 +207,30 @@ test('a certificate for another key is not stored, and is reported as the last f
   assert.equal(bench.folder.readCertificate()?.text, text);
 });
 
+test('a new certificate that is due at once is a failed order, so the next order waits', async () => {
+  const rows: [what: string, outcome: typeof issue, error: RegExp][] = [
+    ['a clock that is fast', (order, now) => issue(order, now - 80 * DAY), /two thirds of its lifetime are over$/],
+    [
+      'a directory that adds a name',
+      (order, now) => issue({ ...order, domains: [...ONE, 'www.a.example.com'] }, now),
+      /DOMAINS has changed$/,
+    ],
+    ['a directory whose advice is always in the past', issue, /the directory advises it$/],
+  ];
+  for (const [what, outcome, error] of rows) {
+    const bench = createBench();
+    bench.outcome = outcome;
+    bench.information = outcome === issue ? { start: START - DAY, end: START, retryAfter: DAY } : undefined;
+    await bench.tick();
+    for (let check = 0; check < 23; check++) await bench.advance(MINUTE / 2);
+    assert.equal(bench.orders.length, 2, what);
+    assert.match(String(bench.renewals.lastFailure()), error, what);
+    const [line] = bench.events.filter(({ event }) => event === 'certificate-order-failed');
+    assert.match(String(line?.to_do), /clock/, what);
+    assert.ok(bench.folder.readCertificate() !== undefined, what);
+  }
+});
+
 test('no order is made while another process holds the lock, and the next check follows soon', async () => {
   const bench = createBench();
   bench.locked = true;
@@ -296,10 +320,12 @@ describe('with renewal information', () => {
   test('the window of one certificate does not apply to the next certificate', async () => {
     const bench = createBench({ stored: ONE });
     bench.information = { start: START - DAY, end: START, retryAfter: DAY };
-    bench.outcome = issue;
+    bench.outcome = (order, now) => {
+      bench.information = { start: START + 50 * DAY, end: START + 60 * DAY, retryAfter: DAY };
+      return issue(order, now);
+    };
     await bench.tick();
-    assert.deepEqual([bench.asked, bench.orders.length], [1, 1]);
-    bench.information = { start: START + 50 * DAY, end: START + 60 * DAY, retryAfter: DAY };
+    assert.deepEqual([bench.asked, bench.orders.length], [2, 1]);
     await bench.advance(30_000);
     assert.deepEqual([bench.asked, bench.orders.length], [2, 1]);
   });

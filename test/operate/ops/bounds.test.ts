@@ -6,8 +6,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
-import { limitConnections } from '../../../src/operate/ops/connections.ts';
-import { createOperationsServer } from '../../../src/operate/ops/server.ts';
+import { createOperationsServer, limitConnections } from '../../../src/operate/ops/server.ts';
 import { ask } from '../../support/cluster-client.ts';
 
 async function openPort(status = () => undefined): Promise<number> {

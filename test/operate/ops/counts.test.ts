@@ -4,12 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SERVICE } from '../../../src/base/group-name.ts';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
-import type { GroupCounts, WorkerStatus } from '../../../src/live/supervisor/status.ts';
+import type { WorkerStatus } from '../../../src/live/supervisor/status.ts';
 import { createHistogram, totalCount } from '../../../src/operate/ops/histogram.ts';
-import { createLoopDelay, watchPunctuality } from '../../../src/operate/ops/loop-delay.ts';
+import { createLoopDelay, DELAY_BOUNDS, watchPunctuality } from '../../../src/operate/ops/loop-delay.ts';
 import { createMemoryReader } from '../../../src/operate/ops/memory.ts';
 import { describeReadiness, readinessOf } from '../../../src/operate/ops/readiness.ts';
-import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report.ts';
 import {
   createRequestCounts,
   describeCell,
@@ -19,7 +18,7 @@ import {
   OTHER,
 } from '../../../src/operate/ops/request-counts.ts';
 import { createServiceWatch, type SupervisorStatus } from '../../../src/operate/ops/service-status.ts';
-import { createWorkerMetrics, type ReportedParts } from '../../../src/operate/ops/worker-metrics.ts';
+import { createWorkerMetrics, type ReportedParts, type WorkerReport } from '../../../src/operate/ops/worker-metrics.ts';
 import { supervisorStatus } from '../../support/supervisor-status.ts';
 
 /** The number of requests by `page operation verb status`. */
@@ -132,11 +131,12 @@ describe('createWorkerMetrics', () => {
     metrics.takeReport(parts({ reloads: 1 }));
     const report = metrics.takeReport(parts({ reloads: 3, quarantined: 30 }));
     assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
+    const { counters } = report;
     assert.deepEqual(
-      [report.credentialReloads, report.identityKeyFetches, report.identityKeyFailures, report.logLinesDropped],
+      [counters.credentialReloads, counters.identityKeyFetches, counters.identityKeyFailures, counters.logLinesDropped],
       [2, 4, 2, 6],
     );
-    assert.equal(metrics.takeReport(parts({ reloads: 0 })).credentialReloads, 0, 'a counter never falls');
+    assert.equal(metrics.takeReport(parts({ reloads: 0 })).counters.credentialReloads, 0, 'a counter never falls');
     assert.deepEqual([report.quarantinedRows, report.quarantineReasons.length, report.inFlight], [30, 20, 3]);
     assert.ok(!JSON.stringify(report).includes('never sent'));
   });
@@ -220,13 +220,15 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
     delays: { buckets: createHistogram(DELAY_BOUNDS).buckets, sum: 0 },
     longestDelay: 0,
     cpuSeconds: 1,
-    credentialReloads: 1,
-    credentialReloadFailures: 1,
-    identityKeyFetches: 1,
-    identityKeyFailures: 1,
+    counters: {
+      credentialReloads: 1,
+      credentialReloadFailures: 1,
+      identityKeyFetches: 1,
+      identityKeyFailures: 1,
+      logLinesDropped: 1,
+      connectionsRefused: 2,
+    },
     rateLimited: { credential: 0, address: 1, operation: 0 },
-    logLinesDropped: 1,
-    connectionsRefused: 2,
     inFlight: 1,
     memoryBytes: 1,
     credentialRows: 1,
@@ -333,7 +335,7 @@ describe('readinessOf', () => {
   }
 
   const failed: GroupLoad = { group: 'New', file: 'NewController.js', ok: false };
-  const groupRows: [name: string, ready: 'some' | 'all', groups: GroupCounts, expected: string][] = [
+  const groupRows: [name: string, ready: 'some' | 'all', groups: SupervisorStatus['groups'], expected: string][] = [
     ['no group that loads', 'some', { loaded: 0, lost: [], wasComplete: true }, 'groups-not-loadable'],
     ['one group that loads', 'some', { loaded: 1, lost: [], wasComplete: false }, 'ready'],
     ['a lost group', 'some', { loaded: 1, lost: [failed], wasComplete: true }, 'ready'],

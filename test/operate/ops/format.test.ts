@@ -5,11 +5,12 @@ import { describe, test } from 'node:test';
 import type { TaskState } from '../../../src/live/tasks/runner.ts';
 import { type Family, renderFamilies } from '../../../src/operate/ops/exposition.ts';
 import { createHistogram, observe } from '../../../src/operate/ops/histogram.ts';
+import { DELAY_BOUNDS } from '../../../src/operate/ops/loop-delay.ts';
 import type { SupervisorFacts } from '../../../src/operate/ops/metric-rows.ts';
 import { collectFamilies, METRICS } from '../../../src/operate/ops/metrics.ts';
-import { DELAY_BOUNDS, type WorkerReport } from '../../../src/operate/ops/report.ts';
 import { createRequestCounts } from '../../../src/operate/ops/request-counts.ts';
 import type { ServiceStatus } from '../../../src/operate/ops/service-status.ts';
+import type { WorkerReport } from '../../../src/operate/ops/worker-metrics.ts';
 import { parseMetrics, total } from '../../support/prometheus-text.ts';
 import { supervisorStatus } from '../../support/supervisor-status.ts';
 
@@ -158,7 +159,7 @@ describe('METRICS of a part that a service may lack', () => {
   const task = {
     facts: { name: 'mail' } as TaskState['facts'],
     isWanted: true,
-    run: { ...run, hasBegun: true, isAborted: false, hasSkipped: false },
+    run: { ...run, hasBegun: true, sureUntil: 0, hasSkipped: false },
     failuresInARow: 0,
     pausedUntil: 0,
     lastSuccessAt: 4500,

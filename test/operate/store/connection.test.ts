@@ -15,6 +15,8 @@ import { addressOf, load, noPostgres, openStore, startStore } from '../../suppor
 import { until } from '../../support/store-machines.ts';
 import { makePair } from '../../support/tls.ts';
 
+const OPTIONS = { name: 'test', onNotify() {}, signal: new AbortController().signal };
+
 it('loadPostgres reports why the package postgres cannot be loaded', async (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-package-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -37,15 +39,38 @@ it('openConnection fails after its timeout when the server accepts the connectio
   });
   const address = addressOf(`postgres://user@127.0.0.1:${(server.address() as AddressInfo).port}/database`);
   const [target] = address.hosts;
-  const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
+  const options = { load, address, server: target ?? assert.fail(), ...OPTIONS, timeout: 200 };
   await assert.rejects(openConnection(options), /^Error: 127\.0\.0\.1:\d+ has not answered in time$/);
+});
+
+it('an attempt with a host that never answers ends when another host is connected', {
+  skip: noPostgres,
+}, async (test) => {
+  const { url } = await startStore(test);
+  const server = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => server.close());
+  const attempt = once(server, 'connection');
+  // The time limit of the attempt never comes.
+  test.mock.timers.enable({ apis: ['setTimeout'] });
+  const { port } = server.address() as AddressInfo;
+  const store = openStore(test, url.replace('@', `@127.0.0.1:${port},`));
+  const reading = store.read('keys');
+  // The package `postgres` connects in a timer of 0 ms.
+  for (let turn = 0; turn < 20; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    test.mock.timers.tick(1);
+  }
+  const [[socket]] = await Promise.all([attempt as Promise<[Socket]>, reading]);
+  if (!socket.destroyed) await once(socket, 'close');
+  assert.equal((await store.read('keys')).entries.size, 0);
 });
 
 it('openConnection blames the name server, and not the database, when the name is not resolved in time', async (test) => {
   test.mock.method(dns, 'lookup', () => {});
   const address = addressOf('postgres://user@db.test:5432/database');
   const [target] = address.hosts;
-  const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
+  const options = { load, address, server: target ?? assert.fail(), ...OPTIONS, timeout: 200 };
   await assert.rejects(openConnection(options), /^Error: db\.test:5432: no name server has answered in time$/);
 });
 
@@ -54,7 +79,7 @@ it('openConnection and its queries say what is wrong with the server, and whethe
   const [server = assert.fail()] = address.hosts;
   const open = (answer: () => unknown) => {
     const load = async () => () => ({ unsafe: async () => answer() as never, end: async () => {} });
-    return openConnection({ load, address, server, name: 'test', onNotify() {}, timeout: 20_000 });
+    return openConnection({ load, address, server, ...OPTIONS, timeout: 20_000 });
   };
   const fails = async (work: Promise<unknown>, reason: string, needsOperator: boolean) => {
     const error = await work.then(
@@ -83,6 +108,7 @@ it('openConnection and its queries say what is wrong with the server, and whethe
     ['57P01', 'it shuts down', false, false],
     ['57P03', 'it starts or shuts down', false, false],
     ['XX000', 'no (XX000)', false, false],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'no (SELF_SIGNED_CERT_IN_CHAIN). Name its root: sslrootcert=FILE', false, false],
   ];
   for (const [code, reason, needsOperator, staysOpen] of errors) {
     let queries = 0;

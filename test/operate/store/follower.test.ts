@@ -72,6 +72,29 @@ test('announces the changes that come during the pause between two writes of the
   assert.equal(events[0], 'written');
 });
 
+test('logs each reason why the store is away once, also where reasons alternate', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let reason: string | undefined;
+  const store = {
+    async since() {
+      if (reason !== undefined) throw new StoreAway(reason);
+      return { changes: [], version: '1', isComplete: true };
+    },
+  } as unknown as FollowerOptions['store'];
+  const replica = {
+    ...{ version: () => '1', age: () => 0, apply() {}, lostChanges: () => [], markComplete() {}, publish: () => false },
+  } as unknown as FollowerOptions['replica'];
+  const { log, lines } = createMemoryLog();
+  const follower = createFollower({ store, replica, log, onPublished() {}, onLook() {}, onChanged() {} });
+  t.after(() => follower.close());
+  for (reason of ['it was closed', 'it was reset', 'it was closed', 'it was reset', undefined, 'it was reset'])
+    await follower.look().catch(() => {});
+  assert.deepEqual(
+    lines.map(({ event, reason }) => reason ?? event),
+    ['it was closed', 'it was reset', 'store-back', 'it was reset'],
+  );
+});
+
 test('retryWhileAway repeats a call until its patience is over, unless a retry is useless', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => now);

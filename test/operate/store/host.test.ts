@@ -355,6 +355,25 @@ describe('a store-host', { skip: noPostgres }, () => {
     );
   });
 
+  it('logs once that a read-only store refuses the reports of the machine, and reads the table', async (test) => {
+    const { url, store } = await startStore(test);
+    await store.query(`alter database ${url.replace(/^.*\//, '')} set default_transaction_read_only = on`);
+    const { now } = performance;
+    let ahead = 0;
+    test.mock.method(performance, 'now', () => now.call(performance) + ahead);
+    const host = await openHost(test, url);
+    // A look is answered after the chores of the look before, whose queries are older on the same connection.
+    for (let look = 0; look < 30; look++) {
+      ahead += 3000;
+      await host.call({ kind: 'look' });
+    }
+    assert.equal(host.state().awayReason, null);
+    assert.deepEqual(
+      host.events.filter((event) => event.startsWith('store-')),
+      ['store-refused'],
+    );
+  });
+
   it('finds changes without the bell, and logs store-bell-missing', async (test) => {
     const { url, store } = await startStore(test);
     const host = await openHost(test, url);

@@ -255,6 +255,44 @@ describe('the store-host of a supervisor', () => {
     assert.deepEqual(changes, [changed]);
   });
 
+  for (const [copy, state, expected] of [
+    ['cannot be written', { awayReason: 'ENOSPC', age: 0 }, [{ revoked: ['one', 'two'], added: [] }]],
+    ['is older, after a restart of the store-host', {}, [{ revoked: ['one', 'two'], added: [] }]],
+    ['has them', { age: 0 }, []],
+  ] as const)
+    it(`announces revoked rows to a new worker ${expected.length} times where the copy ${copy}`, async (test) => {
+      const changed = [
+        { revoked: ['one'], added: ['{}'] },
+        { revoked: ['two'], added: [] },
+      ];
+      const messages = [
+        ...changed.map((rows) => ({ kind: 'rows-changed', changed: rows }) as const),
+        { kind: 'state', state: { ...STATE, ...state } },
+      ] as const;
+      const { store } = openStore(test, [{ messages, answer: {} }]);
+      await store.start();
+      const { call, changes } = addWorker(test);
+      await call({ kind: 'look' });
+      await call({ kind: 'look' });
+      assert.deepEqual(changes, expected, 'at its first call');
+    });
+
+  it('announces no row to a new worker that was removed and came again', async (test) => {
+    const changed = [
+      { revoked: ['one', 'two'], added: [] },
+      { revoked: [], added: ['{"id":"one"}', '{'] },
+    ];
+    const messages = [
+      ...changed.map((rows) => ({ kind: 'rows-changed', changed: rows }) as const),
+      { kind: 'state', state: { ...STATE, awayReason: 'ENOSPC', age: 0 } },
+    ] as const;
+    const { store } = openStore(test, [{ messages, answer: {} }]);
+    await store.start();
+    const { call, changes } = addWorker(test);
+    await call({ kind: 'look' });
+    assert.deepEqual(changes, [{ revoked: ['two'], added: [] }]);
+  });
+
   it('fails pending calls when it exits', async (test) => {
     const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }]);
     const { call } = addWorker(test);

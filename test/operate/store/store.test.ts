@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readSessionKey } from '../../../src/callers/credentials/session.ts';
 import { callerKey } from '../../../src/callers/rates/bucket.ts';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
@@ -16,6 +18,7 @@ import { type Change, type Store, StoreAway } from '../../../src/operate/store/s
 import { updateRows } from '../../../src/operate/store/update.ts';
 import { freePorts } from '../../support/ports.ts';
 import { noPostgres, openStore, startStore } from '../../support/store-bench.ts';
+import { until } from '../../support/store-machines.ts';
 
 const open = async (test: TestContext): Promise<Store> => (await startStore(test)).store;
 
@@ -177,6 +180,24 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(row?.connections, 2);
   });
 
+  it('needs one connection and no bell where a pooler refuses LISTEN', async (test) => {
+    const { url } = await startStore(test);
+    const sockets = new Set<Socket>();
+    const pooler = createServer((client) => {
+      const server = connect(Number(new URL(url).port), '127.0.0.1');
+      for (const socket of [client, server]) socket.on('error', () => {});
+      sockets.add(client.on('close', () => sockets.delete(client) && server.destroy()));
+      client.on('data', (bytes) => server.write(bytes.toString('latin1').replace('listen', 'refuse'), 'latin1'));
+      server.pipe(client);
+    }).listen(0, '127.0.0.1');
+    await once(pooler, 'listening');
+    test.after(() => pooler.close());
+    const { port } = pooler.address() as AddressInfo;
+    const store = openStore(test, url.replace(/:\d+\//, `:${port}/`), { onBell() {} });
+    for (let read = 0; read < 3; read++) assert.equal((await store.read('keys')).entries.size, 0);
+    assert.equal(sockets.size, 1);
+  });
+
   it('shares rate limits: the debt is at most 100 bursts, and tokens return by the clock of the store', async (test) => {
     const { store, url } = await startStore(test);
     const other = openStore(test, url);
@@ -211,6 +232,20 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual(await store.spend(keys.map((key) => [key, 3, 10, 3600, 10])), Array(names.length).fill(7));
   });
 
+  it('forgets values of `by` when there are too many: those first that have not called for longest', async (test) => {
+    const { store } = await startStore(test);
+    const spend = (...callers: number[]) => store.spend(callers.map((caller) => [`by ${caller}`, 1, 5, 86_400, 5]));
+    const callers = async () =>
+      (await store.query('select caller from gatefold.rate order by at')).map((row) => row.caller);
+    await store.spend([['credential x', 1, 5, 86_400, 5]]);
+    for (let caller = 1; caller <= 5; caller++) await spend(caller);
+    await spend(1);
+    await store.sweepRates(5);
+    assert.equal((await callers()).length, 6);
+    await store.sweepRates(3);
+    assert.deepEqual(await callers(), ['credential x', 'by 4', 'by 5', 'by 1']);
+  });
+
   it('counts the machines that have reported lately', async (test) => {
     const { store, url } = await startStore(test);
     const count = async (machine: PostgresStore) => (await machine.reportMachine()).machines;
@@ -232,6 +267,17 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     await assert.rejects(store.read('keys'), /prepared by a newer Gatefold: its schema is 2, and this one knows 1/);
     await store.init();
     assert.deepEqual({ ...(await versionRow()) }, { v: SCHEMA_VERSION + 1 });
+  });
+
+  it('waits at its preparation for a lock of another query, longer than a query of the service waits', async (test) => {
+    const { store, url } = await startStore(test);
+    const other = openStore(test, url);
+    await other.query('begin');
+    await other.query('lock table gatefold.head in share mode');
+    const prepared = store.init();
+    await sleep(2200);
+    await other.query('commit');
+    await prepared;
   });
 
   it('reads a page of changes by the index, and sorts no other pending change', async (test) => {
@@ -289,6 +335,20 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
         () => true,
         () => false,
       );
+  });
+
+  it('leaves no query waiting in the database after the time limit of the query', async (test) => {
+    const { store, url } = await startStore(test);
+    const [holder, observer] = [openStore(test, url), openStore(test, url)];
+    await holder.query('begin');
+    await holder.query('lock table gatefold.entry');
+    await assert.rejects(store.query('select from gatefold.entry', 100), /has not answered in time/);
+    await until('the end of the query', async () => {
+      const [row] = await observer.query(
+        "select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      return row?.waiting === 0;
+    });
   });
 
   it('refuses queries after it was closed', async (test) => {

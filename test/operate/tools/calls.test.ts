@@ -325,10 +325,14 @@ export default class DeskController {
 
 test('a stream whose last chunk exceeds the limit of a tool is refused, and a text by its bytes', async (t) => {
   const api = await startShop(t, { 'DeskController.mjs': LARGE }, { expectedErrors: ['request-failed'] });
-  for (const tool of ['desk_GET_large', 'desk_GET_accents']) {
+  for (const [tool, expected] of [
+    // The stream itself is broken off: a whole result of this length has no code in its refusal.
+    ['desk_GET_large', /^UNENCODABLE_RESULT \(500\): The result is longer than 1048576 bytes/],
+    ['desk_GET_accents', /^The result is longer than 1048576 bytes/],
+  ] as const) {
     const result = await callTool(api, tool);
     assert.equal(result.isError, true);
-    assert.match(textOf(result), /longer than 1048576 bytes/);
+    assert.match(textOf(result), expected);
   }
 });
 

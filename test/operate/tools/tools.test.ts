@@ -81,11 +81,22 @@ test('a tool whose result may be empty or a list has no output schema', async (t
     'GET d'(): number { return 7; }
     'GET e'(): Row | Row[] { return []; }
     'GET f'() { return null; }
+    'GET g'(): { at: [number, number?]; more: [string, ...number[]] } { return { at: [1], more: ['a', 1] }; }
   }`;
   const tools = await listTools(await startShop(t, { 'AController.ts': source }));
   assert.deepEqual(
     tools.map(({ outputSchema }) => outputSchema !== undefined),
-    [false, false, true, true, false, false],
+    [false, false, true, true, false, false, true],
+  );
+  const text = { type: 'string' };
+  const number = { type: 'number' };
+  assert.deepEqual(
+    (tools.at(-1) as { outputSchema: { properties: object } }).outputSchema.properties,
+    {
+      at: { type: 'array', prefixItems: [number, number], minItems: 1, maxItems: 2 },
+      more: { type: 'array', prefixItems: [text], minItems: 1, items: { anyOf: [text, number] } },
+    },
+    'a validator of draft-07 does not know prefixItems, and takes items for all entries',
   );
 });
 
@@ -308,8 +319,12 @@ test('a tool returns Done for an answer without a body, and omits null from the 
     index(data) { return data; }
     'GET problem'() { return new Response('{"title":"none"}', { headers: { 'content-type': 'application/problem+json' } }); }
     'GET broken'() { return new Response('{', { headers: { 'content-type': 'application/json' } }); }
+    'GET deep'() {
+      const text = '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000);
+      return new Response(text, { headers: { 'content-type': 'application/json' } });
+    }
   }`;
-  const api = await startShop(t, { 'CController.mjs': source });
+  const api = await startShop(t, { 'CController.mjs': source }, { expectedErrors: ['request-failed'] });
   assert.equal(textOf(await callTool(api, 'c_DELETE_by_id', { path: { id: '1' } })), 'Done (204).');
   assert.equal(textOf(await callTool(api, 'c_created')), 'Done (201). The result is at /api/c/7');
   const filtered = await callTool(api, 'c_index', { query: { size: 1, sort: null } });
@@ -318,15 +333,21 @@ test('a tool returns Done for an answer without a body, and omits null from the 
   assert.deepEqual(problem.structuredContent, { title: 'none' });
   const broken = await callTool(api, 'c_GET_broken');
   assert.deepEqual([broken.isError, textOf(broken)], [true, 'The result says that it is JSON, and is not.']);
+  // JSON.parse reads what JSON.stringify cannot write before Node 26.
+  const deep = await send(api, 'tools/call', { name: 'c_GET_deep' });
+  if (Number.parseInt(process.versions.node, 10) < 26) assert.equal(deep.body.error?.code, -32_603);
+  else assert.notEqual(deep.body.result, undefined);
 });
 
 test('a result of several types has a schema for each, and a deprecated operation has a note', async (t) => {
-  const source = `import type { Reply } from 'gatefold';
+  const source = `import type { ControllerParams, Reply } from 'gatefold';
   interface A { kind: 'a' }
   interface B { kind: 'b' }
   export default class DController {
     static operations = { '*': { tool: true } };
-    'GET union'(): A | B { return { kind: 'a' }; }
+    'GET union'(query: { by: 'a'; a: 1 } | { by: 'b' }): A | B { return { kind: 'a' }; }
+    'GET joined'(query: A | B, params: ControllerParams<{ query: { n?: 1 } }>): B { return { kind: 'b' }; }
+    'GET optional'(query?: B, params?: ControllerParams<{ query: { n: 1 } }>): B { return { kind: 'b' }; }
     'GET replies'(): Reply<200, A> | Reply<202, B[]> { throw new Error(); }
     'GET mixed'(): A | string { return 'a'; }
     /** Sorts.
@@ -335,10 +356,16 @@ test('a result of several types has a schema for each, and a deprecated operatio
   }`;
   const api = await startShop(t, { 'DController.ts': source });
   const tools = await listTools(api);
-  const [union, replies, mixed, old] = tools;
+  const [union, joined, optional, replies, mixed, old] = tools;
   const parts = [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }];
   const partsOf = (schema: object | undefined) => (schema as { type: string; anyOf?: object[] } | undefined)?.anyOf;
   assert.deepEqual(partsOf(union?.outputSchema), parts);
+  for (const tool of [union, joined, optional])
+    assert.deepEqual(
+      (tool as { inputSchema: { required?: string[] } }).inputSchema.required,
+      ['query'],
+      'a field of the query is required',
+    );
   assert.deepEqual(
     partsOf(replies?.outputSchema)?.map((part) => Object.keys((part as { properties: object }).properties)),
     [['kind'], ['items']],

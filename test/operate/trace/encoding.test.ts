@@ -13,14 +13,13 @@ import {
   updateClockOffset,
 } from '../../../src/operate/trace/otlp.ts';
 import { visibleTarget } from '../../../src/operate/trace/query.ts';
-import { createSampler } from '../../../src/operate/trace/sampler.ts';
 import { beginSpan, errorType, type Span } from '../../../src/operate/trace/span.ts';
 
 const tracer = { storage: new AsyncLocalStorage<undefined>(), add: () => {} };
 
 for (const kind of ['toString', 'constructor', '__proto__', 'none', undefined, null, 7])
   it(`writes a span of the unknown kind ${kind} as internal`, () => {
-    const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+    const span = beginSpan(tracer, () => true, undefined, '');
     span.end('name', kind as Kind, {});
     assert.equal((JSON.parse(span.encode()) as { kind: number }).kind, 1);
   });
@@ -53,7 +52,7 @@ for (const attributes of [
   },
 ])
   it(`runs the work of a span whose attributes are ${attributes === null ? 'null' : 'unreadable'}`, () => {
-    const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+    const span = beginSpan(tracer, () => true, undefined, '');
     assert.equal(
       span.span('name', () => 7, { attributes: attributes as never }),
       7,
@@ -61,7 +60,7 @@ for (const attributes of [
   });
 
 it('estimates the size of a span, also of one with lists', () => {
-  const span = beginSpan(tracer, createSampler('always_on', 1), undefined, '');
+  const span = beginSpan(tracer, () => true, undefined, '');
   span.end('n'.repeat(500), 'server', {
     text: 'x'.repeat(4000),
     list: ['y'.repeat(3000), 'z'.repeat(3000)],
@@ -96,7 +95,7 @@ it('traceClients describes a request of fetch by its origin, its method and the 
   const storage = new AsyncLocalStorage<Span | undefined>();
   const spans: { readonly name: string; readonly hasFailed: boolean; readonly attributes: object }[] = [];
   const add = (span: EndedSpan) => void spans.push(span as Span);
-  const parent = beginSpan({ storage, add }, createSampler('always_on', 1), undefined, '');
+  const parent = beginSpan({ storage, add }, () => true, undefined, '');
   test.after(traceClients({ tracer: { storage, add }, allowsHost: () => false, capturesQuery: false }));
   const rows: readonly (readonly [origin: string, method: string, status: number, port: number, hasFailed: boolean])[] =
     [

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readTraceSettings, type TraceSettings } from '../../../src/operate/trace/environment.ts';
 import { newSpanId, newTraceId } from '../../../src/operate/trace/ids.ts';
-import { createSampler, SAMPLER_NAMES } from '../../../src/operate/trace/sampler.ts';
+import { type CreateSampler, SAMPLERS } from '../../../src/operate/trace/sampler.ts';
 
 const BASE = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 
@@ -134,7 +134,7 @@ describe('readTraceSettings', () => {
     });
 
   it('says what is wrong with each value that it ignores', () => {
-    const samplers = SAMPLER_NAMES.join(', ');
+    const samplers = [...SAMPLERS.keys()].join(', ');
     const reasons: Readonly<Record<string, readonly [text: string, reason: string]>> = {
       OTEL_EXPORTER_OTLP_COMPRESSION: ['zstd', 'it is neither gzip nor none'],
       OTEL_BSP_MAX_QUEUE_SIZE: ['4096', 'this service does not read it'],
@@ -187,7 +187,8 @@ describe('readTraceSettings', () => {
   });
 });
 
-describe('createSampler', () => {
+describe('SAMPLERS', () => {
+  const createSampler = (name: string, ratio: number) => (SAMPLERS.get(name) as CreateSampler)(ratio);
   const LOW = `${'f'.repeat(19)}${'0'.repeat(13)}`;
   const HIGH = `${'0'.repeat(19)}${'f'.repeat(13)}`;
   const parent = (flags: number) => ({ traceId: 'a'.repeat(32), spanId: '1'.repeat(16), flags });
@@ -216,7 +217,7 @@ describe('createSampler', () => {
 
   it('has a test row for each name of a sampler', () =>
     assert.deepEqual(
-      SAMPLER_NAMES,
+      [...SAMPLERS.keys()],
       rows.map(([name]) => name),
     ));
 

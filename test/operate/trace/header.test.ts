@@ -98,6 +98,7 @@ describe('parseTracestate', () => {
     ['a value that is too long', [`a=${'1'.repeat(257)}`], ''],
     ['a value with a tab', ['a=1\t2'], ''],
     ['a value with a character of Latin-1', ['a=\u00e9'], ''],
+    ['blanks in a member, for which more than linear time would be hours', [`a${'\t'.repeat(2_000_000)}b`], ''],
     ['one bad member among good ones', ['a=1,B=2,c=3'], ''],
     [
       'a list of 512 characters',

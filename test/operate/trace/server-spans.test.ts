@@ -17,6 +17,7 @@ export default class OrderController {
   'GET {id}/files/{path*}'() { return {}; }
   'GET'() { return []; }
   find() { return {}; }
+  'GET destroyed'(_, params) { params.request.socket = null; return { address: params.address }; } // as stream.pipeline does
   'GET fail'() { throw new TypeError('the secret is 42'); }
   'GET refuse'() { throw Object.assign(new Error('x'), { code: 'ECONNREFUSED' }); }
   async 'GET slow'(_, { signal }) { if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve)); return {}; }
@@ -49,6 +50,7 @@ describe('the span of a request', () => {
     ['GET /api/order', 'GET /api/order', '200', { 'http.route': '/api/order' }],
     ['HEAD /api/order', 'HEAD /api/order', '200', {}],
     ['POST /api/order/find', 'POST /api/order/find', '200', {}],
+    ['GET /api/order/destroyed', 'GET /api/order/destroyed', '200', {}],
     ['GET /api/loose', 'GET /api/loose', '200', {}],
     ['GET /api/Loose/7', 'GET /api/loose/{params}', '200', { 'url.path': '/api/Loose/7' }],
     ['GET /api/loose/7/8', 'GET /api/loose/{params}', '200', { 'http.route': '/api/loose/{params}' }],

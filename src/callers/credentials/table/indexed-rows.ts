@@ -74,7 +74,6 @@ export function createRowIndex(count: number, compile: (number: number) => Crede
     get,
     /** Compiles all rows, one after the other, in the order of the table. */
     values: () => compileAll(columns.ids),
-    /** Compiles all rows of an owner. */
     ownedBy: ({ issuer, subject }: Owner) =>
       [...compileAll(columns.owners, hashOf(`${issuer} ${subject}`))].filter(
         ({ application: { owner } }) => owner?.subject === subject && owner.issuer === issuer,

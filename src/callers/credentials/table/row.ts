@@ -22,6 +22,8 @@ export interface CredentialRow {
   readonly digest: Buffer | undefined;
   /** The secrets that rotations replaced. Each of them stays valid until its `expiresAt`. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
+  /** A row without a known time counts as the newest. */
+  readonly createdAt: number;
   readonly expiresAt: number;
   readonly revoked: boolean;
   /** The value of `params.application` in controllers. */
@@ -71,6 +73,7 @@ export function compileRow(raw: unknown, index: number, sets: SharedSets): Crede
     limit: isAbsent(raw.limit) ? undefined : parseLimit(raw.limit),
     digest: hasLiteral ? undefined : parseHash(raw.hash),
     previous: isAbsent(raw.previous) ? NO_PREVIOUS : parsePrevious(raw.previous),
+    createdAt: (typeof raw.created_at === 'string' ? parseTime(raw.created_at) : undefined) ?? Number.MAX_VALUE,
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
     // A row is revoked even if the time is in the future, because the time may be of a machine whose clock is ahead.
     revoked: !isAbsent(raw.revoked_at),

@@ -94,8 +94,10 @@ export function* compileTable(bytes: Buffer, { previous, onRow }: CompileOptions
 
   function claimLiteral(key: string, row: CredentialRow | undefined): void {
     const isRepeated = literals.has(key);
+    // The earlier row can already be quarantined for its id.
     for (const duplicate of isRepeated ? [literals.get(key), row] : [])
-      if (duplicate !== undefined) quarantineRepeated(duplicate, '"authorization"');
+      if (duplicate !== undefined && rows.get(duplicate.id) !== undefined)
+        quarantineRepeated(duplicate, '"authorization"');
     literals.set(key, isRepeated ? undefined : row);
   }
 

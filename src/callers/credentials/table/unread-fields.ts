@@ -2,6 +2,7 @@
 // `revoked`, `method`, `expiresAt`. The restriction would be absent in silence, so the row is refused. All other
 // unknown fields are allowed.
 import { isNear, lettersOf } from '../../../base/near.ts';
+import type { Fields } from '../../../base/values.ts';
 
 type Meaning = 'time' | 'state' | 'right';
 
@@ -12,10 +13,11 @@ const FIELDS: readonly (readonly [field: string, meaning: Meaning])[] = [
 
 /** Other names that people write. The patterns match the lower-case letters and digits of a name (`lettersOf`). */
 const OTHER_NAMES: readonly (readonly [pattern: RegExp, meaning: Meaning])[] = [
-  [/^(?:expir(?:es?|y|ed|ation)(?:at|on|in|after|date|time|utc)?|exp|ttl|until|valid(?:until|to))$/, 'time'],
-  [/^(?:notafter|lifetime|inactive|revocation)$/, 'time'],
-  [/^(?:revoked?|disabled|deactivated|deleted|blocked|suspended|locked|banned)(?:at|on|by|date)?$/, 'time'],
-  [/^(?:active|enabled|state|status)$/, 'state'],
+  [/^(?:is)?(?:expir(?:es?|y|ed|ation)(?:at|on|in|after|date|time|utc)?|exp|ttl|until|valid(?:until|to))$/, 'time'],
+  [/^(?:not(?:valid)?after|lifetime|ends?(?:at|on|date|time))$/, 'time'],
+  [/^(?:is)?(?:revoked?|revocation|deleted|blocked|locked|banned)(?:at|on|by|date|time)?$/, 'time'],
+  [/^(?:is)?(?:disabled|inactive|deactivated|suspended)(?:at|on|by|date|time)?$/, 'time'],
+  [/^(?:is)?(?:active|enabled|valid)$|^(?:state|status)$/, 'state'],
   [/^(?:http|allow(?:ed)?)?(?:methods?|verbs?)$|^(?:allow(?:ed)?)?(?:groups?|controllers?|scopes?)$/, 'right'],
   [/^(?:rate|ratelimits?|limits?|quota|throttle|handlers?|handlergroups?)$/, 'right'],
   [/^allowed|(?:allow|block|deny|white|black)list|^(?:ips?|cidrs?|notbefore|nbf|validfrom|validafter)$/, 'right'],
@@ -31,13 +33,9 @@ const FALSE = /^(?:false|0|no|off)$/i;
 export type Meanings = Map<string, Meaning | undefined>;
 
 /** @returns why a row is refused, and what to do; undefined when no unread field looks like a restriction */
-export function findUnreadRestriction(
-  row: Readonly<Record<string, unknown>>,
-  readFields: ReadonlySet<string>,
-  meanings: Meanings,
-): string | undefined {
+export function findUnreadRestriction(row: Fields, known: ReadonlySet<string>, meanings: Meanings): string | undefined {
   for (const [name, value] of Object.entries(row)) {
-    if (readFields.has(name)) continue;
+    if (known.has(name)) continue;
     if (!meanings.has(name)) meanings.set(name, meaningOf(lettersOf(name)));
     if (!restricts(meanings.get(name), value)) continue;
     const fields = FIELDS.map(([field]) => field).join(', ');

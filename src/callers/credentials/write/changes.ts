@@ -1,5 +1,4 @@
-// Issues, rotates and revokes rows, in the form that they have in the file (table-file.ts). Only the hash of a secret
-// is kept.
+// Issues, rotates and revokes rows, in the form of the file (table-file.ts). Only the hash of a secret is kept.
 import { isObject } from '../../../base/values.ts';
 import { parseTime } from '../table/instant.ts';
 import { idOfRow, isAbsent, type Owner, type RawRow } from '../table/row.ts';
@@ -130,12 +129,7 @@ function findIndexes(table: EditableTable, id: string): number[] {
 export const MAX_APPLICATIONS = 100;
 
 /** @returns the code of the refusal; undefined when the owner may register a row with this name */
-export function refuseRegistration(
-  rows: readonly unknown[],
-  owner: Owner,
-  name: string,
-  now: number,
-): 'ALREADY_REGISTERED' | 'TOO_MANY_APPLICATIONS' | undefined {
+export function refuseRegistration(rows: readonly unknown[], owner: Owner, name: string, now: number) {
   const liveRows = rows.filter((raw): raw is RawRow => isLiveRowOf(raw, owner, now));
   if (liveRows.some((row) => row.name === name)) return 'ALREADY_REGISTERED';
   return liveRows.length >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;

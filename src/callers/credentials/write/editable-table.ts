@@ -4,7 +4,7 @@ import { repeatedKeys } from '../../../base/json-keys.ts';
 import type { Sliced } from '../table/slices.ts';
 import { countBelow, endOfRow, rowText, type SplitText, splitTable, startOfRow } from '../table/split.ts';
 import { splitChanges } from '../table/split-changes.ts';
-import { parseJson } from '../table/text.ts';
+import { parseJson, refuseRepeatedFields } from '../table/text.ts';
 
 export interface EditableTable {
   /** The number of rows as they were read. New rows are not counted. */
@@ -61,9 +61,9 @@ export function* editTableText<T>(
     repeatedField: (index, row) => {
       const repeated = repeatedKeys(rowText(text, index), row).at(-1);
       // In a copy, such a row must not stop the revocation of another one with its id.
-      if (repeated === undefined || isCopy) return repeated?.key;
-      const path = ['the table/production', index, ...repeated.path].join('/').slice(0, 100);
-      throw new Error(`${path} has the field ${JSON.stringify(repeated.key.slice(0, 100))} twice; remove one of them`);
+      if (repeated !== undefined && !isCopy)
+        refuseRepeatedFields([{ ...repeated, path: ['production', index, ...repeated.path] }]);
+      return repeated?.key;
     },
   });
   const result = changeRows(table);

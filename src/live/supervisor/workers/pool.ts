@@ -1,7 +1,5 @@
-// The pool has all worker processes that are alive. The pool forks and pings them. While somebody edits the folder, the
-// pool keeps a reserve: workers that boot or have booted, and have loaded nothing. So the next generation, which loads
-// the folder in new workers, starts faster. The supervisor decides what the workers load, and when they serve and
-// drain.
+// The pool forks and pings all worker processes. While somebody edits the folder, the pool keeps a reserve: workers
+// that boot or have booted, and have loaded nothing. So the next generation starts faster.
 import cluster from 'node:cluster';
 import { noteEnvironment, openNote } from '../../../base/worker-note.ts';
 import { entryPath } from '../../../own-files.ts';
@@ -12,20 +10,14 @@ export type Pool = ReturnType<typeof createPool>;
 
 interface PoolOptions {
   readonly events: WorkerEvents;
-  /** Milliseconds in which a worker that drains must answer its open requests. */
   readonly drainTimeout: number;
   /** The setting LAST_REQUEST. With `auto`, workers note operations once a worker has died. */
   readonly lastRequest?: 'auto' | 'on' | 'off';
-  /** LOAD_TIMEOUT in milliseconds. */
   readonly loadTimeout?: number;
 }
 
-/** Milliseconds between two pings to each worker. */
-const PING_INTERVAL = 1000;
-/**
- * Milliseconds until the pool starts to fill the reserve. Workers that boot immediately would delay the first requests
- * to workers that have just begun to serve.
- */
+const PING_INTERVAL_MS = 1000;
+/** Milliseconds. Workers that boot at once would delay the first requests to workers that have just begun to serve. */
 const RESERVE_DELAY = 250;
 /** Maximum number of workers in the reserve. Each one takes memory, only to make the next generation faster. */
 const MAX_RESERVE = 8;
@@ -46,8 +38,7 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
   /** Called when the last process is gone; undefined before `close` is called. */
   let onEmpty: (() => void) | undefined;
 
-  // If a controller opens a port, `SCHED_NONE` lets the worker accept its connections itself. The port of the service
-  // does not pass through node:cluster.
+  // Only a port that a controller opens passes through node:cluster. This lets its worker accept the connections.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({ exec: entryPath('worker'), args: process.argv.slice(2) });
   // Node's type of the streams has no descriptors.
@@ -55,7 +46,7 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
   const { stdio = inherited } = cluster.settings as { stdio?: unknown[] };
   const pingTimer = setInterval(() => {
     for (const worker of workers) worker.ping();
-  }, PING_INTERVAL);
+  }, PING_INTERVAL_MS);
 
   return {
     /** Takes a worker of the reserve, if possible one that has booted, or forks one. @throws Error of the system */
@@ -85,6 +76,8 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
   }
 
   function died(...[worker, death]: Parameters<WorkerEvents['died']>): void {
+    // The reserve has booted without notes, and it would be the next to serve.
+    if (lastRequest === 'auto' && !notesRequests) quitReserve();
     notesRequests = lastRequest !== 'off';
     events.died(worker, death);
   }

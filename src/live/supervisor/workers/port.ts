@@ -86,20 +86,12 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';
 
-export function describeListenError(
-  port: number,
-  host: string | undefined,
-  code: string,
-  reason = REASONS[code],
-): string {
+export function describeListenError(port: number, host: string | undefined, code: string, reason = REASONS[code]) {
   const endpoint = host === undefined ? `port ${port}` : hostAndPort(host, port);
   return `Cannot listen on ${endpoint}: ${reason ?? 'the system refuses'} (${code})`;
 }
 
-/**
- * Returns host and port in the form of a URL (RFC 3986, section 3.2.2). Without a host (all interfaces), the URL has
- * `localhost`, so that it can be clicked.
- */
+/** Returns the host and port of a URL (RFC 3986, 3.2.2): `localhost` for all interfaces, which can be clicked. */
 export function hostAndPort(host: string | undefined, port: number): string {
   if (host === undefined) return `localhost:${port}`;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

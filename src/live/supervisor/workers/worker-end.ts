@@ -1,10 +1,8 @@
 // The reason why a worker ended, for the log. A process that ends by a signal cannot give a reason itself.
+import type { ChildProcess } from 'node:child_process';
 import type { Heap } from '../../../base/worker-note.ts';
 
-export interface ProcessEnd {
-  readonly exitCode: number | null;
-  readonly signalCode: string | null;
-}
+type ProcessEnd = Pick<ChildProcess, 'exitCode' | 'signalCode'>;
 
 /** @param heap the heap of the worker at its last note, which is a quarter of a second old if its event loop turned */
 export function describeEnd({ exitCode, signalCode }: ProcessEnd, heap?: Heap): string {

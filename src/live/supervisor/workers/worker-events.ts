@@ -1,7 +1,5 @@
 // The states, the events and the end of a worker, as the supervisor learns of them.
 import type { LastRequest } from '../../../base/worker-note.ts';
-import type { Spending } from '../../../callers/rates/rate-limiter.ts';
-import type { ToMachine } from '../../channels/machine.ts';
 import type { GroupLoad } from '../../load/group-load.ts';
 import type { LoadedFile } from '../../load/module-loader.ts';
 import type { FromWorker } from '../../worker/messages.ts';
@@ -10,24 +8,18 @@ import type { WorkerHandle } from './worker-handle.ts';
 /** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
-/** The groups and the files that a worker has loaded. */
 export type Loaded = Extract<FromWorker, { kind: 'loaded' }>;
 
 export type LoadOutcome =
   | Loaded
-  /**
-   * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing.
-   */
+  /** The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing. */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
 export type ListenOutcome = 'listening' | { readonly code: string };
 
 export interface Death {
   readonly reason: string;
-  /**
-   * The state of the worker before its end. A worker that closed its channel while it served, and then ended before
-   * `disconnected` was called, counts as `serving`.
-   */
+  /** `serving` also for one that closed its channel while it served, and ended before the call of `disconnected`. */
   readonly lastState: WorkerState;
   /** Controller files that the worker was importing while it served, one for each new group. */
   readonly importing: readonly string[];
@@ -44,17 +36,8 @@ export interface WorkerEvents {
   gone(worker: WorkerHandle): void;
   /** Something was thrown in the worker outside any request. */
   faulty(worker: WorkerHandle): void;
-  /** A request of the worker names a group whose file came after the load. */
-  requested(worker: WorkerHandle, group: string): void;
   /** The worker imported a new group while it served, or failed to import it. */
   importReported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** A call of an API operation made the worker import these files. */
-  importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
-  /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
-  spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
-  metrics?(worker: WorkerHandle, metrics: unknown): void;
-  /** A run of a task of the service file has ended in the worker. */
-  taskEnded?(worker: WorkerHandle, end: Extract<FromWorker, { kind: 'task-ended' }>): void;
-  /** The worker opens a channel, or publishes an event. */
-  channelUsed?(worker: WorkerHandle, message: ToMachine): void;
+  /** The worker has sent a message that says nothing about its state. */
+  received(worker: WorkerHandle, message: FromWorker): void;
 }

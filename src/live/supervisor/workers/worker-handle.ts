@@ -1,6 +1,4 @@
-// One worker as the supervisor sees it: its states from fork to exit, the orders it gets, and the pings that show
-// whether its event loop still turns. A worker that takes too long for an order is killed. Only the import of a new
-// group is given up without a kill.
+// One worker as the supervisor sees it. A worker that takes too long is killed, but not for the import of a group.
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { asksForInspector, type InspectorAddress } from '../../../base/inspector.ts';
@@ -29,7 +27,6 @@ export class WorkerProcess {
   isFaulty = false;
   /** Whether a breakpoint may stop the worker, so that no time limit counts. */
   isInspected = asksForInspector();
-  /** The file name of the controller that the worker is importing. */
   loadingFile: string | undefined;
   readonly #worker: Worker;
   readonly #events: WorkerEvents;
@@ -39,7 +36,6 @@ export class WorkerProcess {
   #clock: LoadClock | undefined;
   readonly #note: WorkerNote | undefined;
   #stepBegan = performance.now();
-  /** Controller files that the worker is importing while it serves. */
   readonly #importing = new Set<string>();
   #unansweredPings = 0;
   #endOrder: 'drain' | 'quit' | undefined;
@@ -170,8 +166,8 @@ export class WorkerProcess {
 
   /** Sends a ping. Called once a second. Kills the worker when too many pings have passed without a message from it. */
   ping(): void {
-    // A worker without a channel drains, or is about to end. So it gets no ping.
-    if (this.state === 'gone' || !this.#worker.isConnected()) return;
+    // A worker without a channel drains, or is about to end. `quit` has a time limit of its own. Neither gets a ping.
+    if (this.state === 'gone' || this.#endOrder === 'quit' || !this.#worker.isConnected()) return;
     const outOfTime = ['booting', 'loading'].includes(this.state) ? this.#clock?.check() : '';
     const count = this.#unansweredPings++;
     if (count >= MAX_UNANSWERED_PINGS && outOfTime !== undefined && !this.isInspected)
@@ -204,8 +200,7 @@ export class WorkerProcess {
   // Reports of the worker.
 
   #receive(message: FromWorker): void {
-    // Any message shows that the worker is alive. While it loads, it often starts the next file before it answers a
-    // ping.
+    // Any message shows that the worker is alive. A load often starts the next file before it answers a ping.
     this.#unansweredPings = 0;
     switch (message.kind) {
       case 'booted':
@@ -238,16 +233,12 @@ export class WorkerProcess {
       case 'listen-failed':
         if (this.state === 'loaded') clearTimeout(this.#limitTimer);
         return this.#pendingListen?.({ code: message.code });
-      case 'requested':
-        return this.#events.requested(this, message.group);
       case 'imported':
         // A file that has vanished before its import is not to blame if the worker ends later, either.
         for (const file of this.#importing)
           if (parseFileName(file)?.group === message.group) this.#importing.delete(file);
         if (message.load !== undefined) this.#events.importReported(this, message.load, message.files);
         return this.#pendingImports.get(message.group)?.(message.load);
-      case 'imported-on-call':
-        return this.#events.importedOnCall(this, message.files);
       case 'faulty':
         if (this.isFaulty) return;
         this.isFaulty = true;
@@ -258,15 +249,8 @@ export class WorkerProcess {
       case 'inspected':
         this.isInspected = message.url !== undefined;
         return this.#pendingInspect?.(message.url);
-      case 'metrics':
-        return this.#events.metrics?.(this, message.metrics);
-      case 'task-ended':
-        return this.#events.taskEnded?.(this, message);
-      case 'channel-open':
-      case 'channel-publish':
-        return this.#events.channelUsed?.(this, message);
-      case 'spent':
-        return this.#events.spent?.(this, message.spendings);
+      default:
+        return this.#events.received(this, message);
     }
   }
 

@@ -1,19 +1,12 @@
 // How long the supervisor waits for a worker in each case.
 
-/**
- * Number of pings, one a second, after which a worker that sends no message is killed. The limit is a count and not a
- * time, so that no worker is killed after the machine was suspended.
- */
+/** Pings, one a second, until a silent worker is killed. A time would kill workers after a pause of the machine. */
 export const MAX_UNANSWERED_PINGS = 5;
 
 /** Time limits in milliseconds. */
 export const LIMITS = {
-  /**
-   * Time for one step, beside that of LoadClock: to boot, to begin to load, or to load one file of the folder. A worker
-   * can need 5 s to find the mistake in a file.
-   */
+  /** To boot, to begin to load, or to load one file, beside LoadClock. To find the mistake in a file can take 5 s. */
   step: 20_000,
-  /** Time until a worker listens. */
   listen: 10_000,
   /** Time until a worker has imported a new group. A worker that hangs must not delay the first answer for long. */
   importGroup: 2000,

@@ -1,6 +1,5 @@
 // Relays the output of the workers through the supervisor. Otherwise all processes would write to one socket: that of
-// the journal, or a pipe of Node, which is a socket, too. A process that shares a socket can make the writes of all
-// others wait (base/log-writer.ts).
+// the journal, or a pipe of Node (a socket, too). Each could make the writes of all wait (base/log-writer.ts).
 import cluster from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';

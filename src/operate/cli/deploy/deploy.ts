@@ -27,10 +27,7 @@ export const command: Command = {
   run,
 };
 
-/** How the deployment to one machine has ended: with a result of the machine, or with an error. */
-interface Outcome {
-  readonly host: string;
-  readonly dir: string;
+interface Outcome extends Omit<Target, 'name'> {
   readonly result?: Result;
   readonly error?: string;
 }
@@ -151,11 +148,7 @@ function describePlan({ files, leftOut, bytes }: Project, machines: readonly Pro
 }
 
 /** Asks a machine for its state. @throws CommandError with the remedy, when a deployment to the machine cannot work */
-async function probe(
-  { host, dir, name }: Target,
-  { gatefoldCopy, setup }: OrderForAll,
-  mayBeNew = setup,
-): Promise<Machine> {
+async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: OrderForAll, mayBeNew = setup) {
   let machine: Machine | undefined;
   const onLine = (line: unknown) => {
     if (isMachine(line)) machine = line;

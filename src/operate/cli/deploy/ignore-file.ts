@@ -1,7 +1,7 @@
 // Reads `.gatefoldignore`, which names the files of a project that no release needs. The lines are those of .gitignore,
 // without negation and character classes. .gitignore itself does not count, because it often names what a build made.
 import { join } from 'node:path';
-import { describeFailure, errorCode } from '../../../base/failure.ts';
+import { explainFailure, unlessMissing } from '../../../base/failure.ts';
 import { readSource } from '../../../base/source-file.ts';
 import { CommandError } from '../command.ts';
 
@@ -10,7 +10,7 @@ export const IGNORE_FILE = '.gatefoldignore';
 /** Returns whether a file or a folder is not sent. @param path relative to the root, with slashes */
 export type Ignores = (path: string, isFolder: boolean) => boolean;
 
-/** @throws CommandError for a file that cannot be read, and for a line in a form that is not read */
+/** @throws Error for a file that cannot be read, and for a line in a form that is not read */
 export function readIgnoreFile(root: string): Ignores {
   const lines = readText(join(root, IGNORE_FILE)).split('\n');
   const patterns = lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
@@ -22,13 +22,7 @@ export function readIgnoreFile(root: string): Ignores {
 }
 
 function readText(path: string): string {
-  let text: string;
-  try {
-    text = readSource(path);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return '';
-    throw new CommandError(`Cannot read ${path}: ${describeFailure(error)}`);
-  }
+  const text = explainFailure(`Cannot read ${path}`, () => unlessMissing(() => readSource(path), ''));
   // PowerShell writes UTF-16 by default, in which no line names a file.
   if (text.includes('\0')) throw new CommandError(`Cannot read ${path}: it is not UTF-8. Save it as UTF-8`);
   return text;

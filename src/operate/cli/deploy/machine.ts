@@ -7,29 +7,10 @@ import { describeFailure } from '../../../base/failure.ts';
 import { acquireLock } from '../../../base/folder-lock.ts';
 import type { GenerationRecord } from '../../../live/supervisor/generation-file.ts';
 import { lineOf } from '../command.ts';
-import {
-  listReleases,
-  pruneCopies,
-  pruneReleases,
-  readCurrent,
-  readNote,
-  releasePath,
-  removeLeftovers,
-  removeRelease,
-  setCurrent,
-} from './folders.ts';
+import * as folders from './folders.ts';
 import type { Order, Reply, Result } from './order.ts';
 import { isDiskFull, makeRelease } from './release.ts';
-import {
-  canRestart,
-  isInRelease,
-  isRunning,
-  readEnvironment,
-  readRecord,
-  restart,
-  serviceGroup,
-  waitForRelease,
-} from './serving.ts';
+import * as serving from './serving.ts';
 import { makeCommand, setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
@@ -75,7 +56,7 @@ async function runOrder(order: Order): Promise<Result> {
     throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
   });
   try {
-    removeLeftovers(dir);
+    folders.removeLeftovers(dir);
     const result = await deploy(order);
     return { ...result, notes: [...notes, ...result.notes] };
   } finally {
@@ -86,34 +67,38 @@ async function runOrder(order: Order): Promise<Result> {
 async function deploy(order: Order): Promise<Result> {
   const { dir, keep } = order;
   const report = (step: string) => send({ step });
-  const env = readEnvironment(dir);
+  const env = serving.readEnvironment(dir);
   // The working folder of the service is `dir`.
   const dataDir = resolve(dir, env.DATA_DIR || 'data');
-  const record = readRecord(dataDir);
-  const current = readCurrent(dir);
-  if (isRunning(record) && !isInRelease(record.folder, dir))
+  const record = serving.readRecord(dataDir);
+  const current = folders.readCurrent(dir);
+  if (serving.isRunning(record) && !serving.isInRelease(record.folder, dir))
     throw new Error(
       `The service at process ${record.pid} serves ${record.folder}, and no release of ${dir}: start it by ${join(dir, 'run')}`,
     );
   if (isDiskFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
-  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of a
-  // running service counts first.
-  const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
-  const before = serving ?? current;
+  // After an interrupted deployment, `current` may not serve. So the record of a running service counts first.
+  const served = folders
+    .listReleases(dir)
+    .find((name) => serving.isRunning(record) && serving.isInRelease(record.serving, dir, name));
+  const before = served ?? current;
   const isRollback = order.action === 'back';
   const release = isRollback ? releaseBefore(dir, current) : order.releaseName;
-  const gatefoldCopy = (isRollback ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
+  const gatefoldCopy = (isRollback ? folders.readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
   if (isRollback) await report(`swap to ${release}`);
-  else
-    await makeRelease({ order, before, env: { ...env, DATA_DIR: dataDir }, group: serviceGroup(dir, dataDir), report });
+  else {
+    const group = serving.serviceGroup(dir, dataDir);
+    await makeRelease({ order, before, env: { ...env, DATA_DIR: dataDir }, group, report });
+  }
   const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
   const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
-    const newRecord = readRecord(dataDir);
-    const servedByWorkers = listReleases(dir).filter((name) => isDraining(newRecord, dir, name));
-    pruneReleases(dir, keep, new Set([release, before, readNote(dir, release)?.before, ...servedByWorkers]));
-    if (outcome.state === 'serving' && newRecord !== undefined) pruneCopies(dir, newRecord.runtime);
+    const newRecord = serving.readRecord(dataDir);
+    const servedByWorkers = folders.listReleases(dir).filter((name) => isDraining(newRecord, dir, name));
+    const inUse = new Set([release, before, folders.readNote(dir, release)?.before, ...servedByWorkers]);
+    folders.pruneReleases(dir, keep, inUse);
+    if (outcome.state === 'serving' && newRecord !== undefined) folders.pruneCopies(dir, newRecord.runtime);
     return { ...result, state: outcome.state };
   }
   const failure = { ...result, state: 'failed', errors: outcome.errors } as const;
@@ -121,22 +106,22 @@ async function deploy(order: Order): Promise<Result> {
   if (before === undefined)
     return { ...failure, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
-  const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
-  const isUnused = swapBack.state === 'serving' && !isDraining(readRecord(dataDir), dir, release);
-  if (!isRollback && isUnused) removeRelease(dir, release);
+  const swapBack = await activate({ dir, dataDir }, before, folders.readNote(dir, before)?.runtime ?? gatefoldCopy);
+  const isUnused = swapBack.state === 'serving' && !isDraining(serving.readRecord(dataDir), dir, release);
+  if (!isRollback && isUnused) folders.removeRelease(dir, release);
   const backNotes =
     swapBack.state === 'failed' ? [`${before} does not serve: ${swapBack.errors.join('; ')}`] : swapBack.notes;
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 
 function isDraining(record: GenerationRecord | undefined, dir: string, release: string): boolean {
-  return record?.draining.some((path) => isInRelease(path, dir, release)) === true;
+  return record?.draining.some((path) => serving.isInRelease(path, dir, release)) === true;
 }
 
 /** @throws Error when no release served before the current one, or when that release was removed */
 function releaseBefore(dir: string, current: string | undefined): string {
-  const before = current === undefined ? undefined : readNote(dir, current)?.before;
-  if (!before || !listReleases(dir).includes(before))
+  const before = current === undefined ? undefined : folders.readNote(dir, current)?.before;
+  if (!before || !folders.listReleases(dir).includes(before))
     throw new Error(`There is no release before ${current ?? 'the first one'} in ${dir}`);
   return before;
 }
@@ -144,7 +129,7 @@ function releaseBefore(dir: string, current: string | undefined): string {
 /** @throws Error when a release lacks the folder that the service reads. The service would wait for that folder */
 function checkFolder(folder: string, dir: string, release: string): void {
   const path = relative(join(dir, 'current'), folder);
-  if (path.startsWith('..') || existsSync(join(releasePath(dir, release), path))) return;
+  if (path.startsWith('..') || existsSync(join(folders.releasePath(dir, release), path))) return;
   throw new Error(
     `${release} has no ${path}, which the service reads. If .gatefoldignore names it, remove the line; if it was renamed, make a link`,
   );
@@ -157,17 +142,17 @@ async function activate(
   gatefoldCopy: string,
 ): Promise<Pick<Result, 'state' | 'errors' | 'notes'>> {
   try {
-    const record = readRecord(dataDir);
-    const wasRunning = isRunning(record);
+    const record = serving.readRecord(dataDir);
+    const wasRunning = serving.isRunning(record);
     if (wasRunning) checkFolder(record.folder, dir, release);
     const runsOtherCopy = wasRunning && record.runtime !== realpathSync(join(dir, 'runtime', gatefoldCopy));
-    setCurrent(join(dir, 'runtime'), gatefoldCopy);
-    setCurrent(dir, join('releases', release));
+    folders.setCurrent(join(dir, 'runtime'), gatefoldCopy);
+    folders.setCurrent(dir, join('releases', release));
     const notes: string[] = [];
-    const mustRestart = (!wasRunning || runsOtherCopy) && canRestart(dir);
+    const mustRestart = (!wasRunning || runsOtherCopy) && existsSync(join(dir, 'restart'));
     if (mustRestart) {
       if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${gatefoldCopy}`);
-      await restart(dir);
+      await serving.restart(dir);
     } else if (!wasRunning) {
       const note = existsSync(dataDir)
         ? `No service runs. Start it: ${join(dir, 'run')}`
@@ -175,7 +160,8 @@ async function activate(
       return { state: 'unstarted', errors: [], notes: [note] };
     } else if (runsOtherCopy)
       notes.push(`Start the service again: it runs another Gatefold than ${gatefoldCopy}, which is there now`);
-    const errors = await waitForRelease({ dir, dataDir, release, replacedPid: mustRestart ? record?.pid : undefined });
+    const replacedPid = mustRestart ? record?.pid : undefined;
+    const errors = await serving.waitForRelease({ dir, dataDir, release, replacedPid });
     return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
   } catch (error) {
     // The caller changes the links back after any failure, so this one is returned and not thrown.

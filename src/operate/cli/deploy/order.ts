@@ -1,5 +1,4 @@
-// The order that the deploying machine sends, and the answer of the target machine. Both run the same Gatefold, because
-// the deployment copies its own to the target.
+// The order of the deploying machine, and the answer of the target machine, which runs a copy of the same Gatefold.
 import { isObject } from '../../../base/values.ts';
 import type { Project } from './project.ts';
 
@@ -25,12 +24,7 @@ export type Reply = { readonly step: string } | { readonly result: Result };
 export interface Result {
   readonly release: string;
   readonly before: string | null;
-  /**
-   * The state of the machine after the order:
-   * - `serving`: the service serves the release.
-   * - `unstarted`: no service runs there.
-   * - `failed`: the release does not serve.
-   */
+  /** With `unstarted`, no service runs on the machine. */
   readonly state: 'serving' | 'unstarted' | 'failed';
   readonly current: string;
   /** Why the release does not serve: `controllers/X.ts:3: the reason`. */

@@ -40,7 +40,6 @@ const NPM_SECRET =
   /^[^#;=\n]*(?:_auth|_authToken|_password|\bkey)["' \t]*=[ \t]*(?!["']?\$\{[^}]+\}["']?\s*$)\S|:\/\/[^/\s]*@/im;
 const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 
-/** @throws CommandError when the project cannot work on another machine */
 export function planProject(
   root: string,
   { controllersDir, dataDir, tlsCert, tlsKey }: Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>,
@@ -68,7 +67,6 @@ export function planProject(
     /** The controllers folder, relative to the root, with slashes. */
     controllers: withSlashes(controllers),
     hasTypeScript: [...listOrRefuse(controllersDir).values()].some((file) => file.endsWith('.ts')),
-    /** Whether a script builds a page into `web/dist`. */
     hasPage: typeof Object(manifest.scripts)[BUILD_SCRIPT] === 'string',
     ...plan,
   };

@@ -2,20 +2,7 @@
 // from the previous release. Hard links instead of copies would change the ctime of files in the release that serves,
 // and the service would take this for an edit. A release gets its final name when it is complete.
 import { spawn, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  constants,
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  type Stats,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
@@ -41,12 +28,12 @@ export async function makeRelease(options: ReleaseOptions): Promise<void> {
   const path = releasePath(dir, releaseName);
   // A name with a dot marks an incomplete folder. The next deployment removes what a killed process leaves.
   const draft = join(dirname(path), `.${releaseName}.part`);
-  if (existsSync(path)) throw new Error(`${path} exists already`);
+  if (fs.existsSync(path)) throw new Error(`${path} exists already`);
   try {
     // Nobody else can read a file until it has its mode.
-    mkdirSync(draft, { mode: 0o700 });
+    fs.mkdirSync(draft, { mode: 0o700 });
     await fill(draft, options);
-    renameSync(draft, path);
+    fs.renameSync(draft, path);
   } catch (error) {
     const reason = lineOf(error);
     const namesFullDisk = /ENOSPC|no space left/i.test(reason);
@@ -58,11 +45,10 @@ export async function makeRelease(options: ReleaseOptions): Promise<void> {
   }
 }
 
-/** @throws Error with a message of one line */
 async function fill(draft: string, { order, before, env, group, report }: ReleaseOptions): Promise<void> {
   await extract(process.stdin, draft);
   setModesAndCount(draft, order, group);
-  chmodSync(draft, 0o755);
+  fs.chmodSync(draft, 0o755);
   const packages = await installPackages(draft, { order, before, env, report });
   if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
     await report('npm run predeploy');
@@ -73,15 +59,14 @@ async function fill(draft: string, { order, before, env, group, report }: Releas
     }
   }
   const note: ReleaseNote = { before: before ?? null, runtime: order.gatefoldCopy, packages };
-  writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
+  fs.writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
   // With a lost connection, this throws, and the folder does not get its final name.
   await report(`swap to ${order.releaseName}`);
 }
 
 /** Milliseconds without a byte after which the connection counts as lost. */
 const MAX_SILENCE = 60_000;
-/** Characters of the messages of tar that are kept. */
-const MAX_MESSAGES = 2000;
+const MAX_MESSAGE_CHARACTERS = 2000;
 
 /** Extracts a tar stream. With `-o`, the files belong to this user. @throws Error when not all of it was extracted */
 export async function extract(input: Readable, folder: string): Promise<void> {
@@ -89,7 +74,7 @@ export async function extract(input: Readable, folder: string): Promise<void> {
   let messages = '';
   // A message can arrive in parts, so the first line is known only at the end.
   tar.stderr.setEncoding('utf8').on('data', (text: string) => {
-    messages += text.slice(0, MAX_MESSAGES - messages.length);
+    messages += text.slice(0, MAX_MESSAGE_CHARACTERS - messages.length);
   });
   const silenceTimer = setTimeout(() => {
     messages ||= 'the connection is lost';
@@ -109,8 +94,8 @@ export async function extract(input: Readable, folder: string): Promise<void> {
 }
 
 export function isDiskFull(folder: string): boolean {
-  if (!existsSync(folder)) return false;
-  const { bavail, bsize } = statfsSync(folder);
+  if (!fs.existsSync(folder)) return false;
+  const { bavail, bsize } = fs.statfsSync(folder);
   return bavail * bsize < MIN_FREE_SPACE;
 }
 
@@ -118,8 +103,8 @@ export function isDiskFull(folder: string): boolean {
 const MIN_FREE_SPACE = 64 * 1024;
 
 /**
- * Sets the modes of all files and folders, and counts the files. The account that runs the service can read all of
- * them. Other users can read what everybody could read in the project.
+ * Sets the modes of all files and folders, and counts the files. The account of the service can read all of them, and
+ * other users what everybody could read in the project.
  *
  * @param group the group of the service; undefined when this user runs the service
  * @throws Error when a file or a part of a file has not arrived, or when this user may not set the group
@@ -140,7 +125,7 @@ export function setModesAndCount(
     const mode = isFolder || (stat.mode & 0o100) !== 0 ? 0o755 : 0o644;
     const isClosed = isFolder ? closed.has(withSlashes(relative(folder, path))) : (stat.mode & 0o004) === 0;
     if (isClosed && group !== undefined) setGroup(path, group);
-    chmodSync(path, !isClosed ? mode : group === undefined ? mode & 0o700 : mode & 0o750);
+    fs.chmodSync(path, !isClosed ? mode : group === undefined ? mode & 0o700 : mode & 0o750);
   }
   if (count !== fileCount || size !== bytes)
     throw new Error(
@@ -151,7 +136,7 @@ export function setModesAndCount(
 /** @throws Error when this user is neither root nor a member of the group */
 function setGroup(path: string, group: number): void {
   try {
-    chownSync(path, -1, group);
+    fs.chownSync(path, -1, group);
   } catch (error) {
     throw new Error(
       `The service could not read ${basename(path)}, which is not for everybody: deploy as the user of the service, or as root (${describeFailure(error)})`,
@@ -159,22 +144,17 @@ function setGroup(path: string, group: number): void {
   }
 }
 
-function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
-  for (const name of readdirSync(folder)) {
+function* walk(folder: string): Generator<{ path: string; stat: fs.Stats }> {
+  for (const name of fs.readdirSync(folder)) {
     const path = join(folder, name);
-    const stat = lstatSync(path);
+    const stat = fs.lstatSync(path);
     yield { path, stat };
     if (stat.isDirectory()) yield* walk(path);
   }
 }
 
-/**
- * Installs the packages, or copies those of the previous release. Returns the field `packages` of the release's note.
- */
-async function installPackages(
-  draft: string,
-  { order, before, env, report }: Omit<ReleaseOptions, 'group'>,
-): Promise<string> {
+/** Installs the packages, or copies those of the previous release. Returns the field `packages` of the note. */
+async function installPackages(draft: string, { order, before, env, report }: Omit<ReleaseOptions, 'group'>) {
   const { dir, hasTypeScript } = order;
   const needsTsx = hasTypeScript && !process.features.typescript;
   const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');
@@ -186,20 +166,20 @@ async function installPackages(
     previousPath !== undefined &&
     npmLockOf(previousPath) === npmLock &&
     readNote(dir, before as string)?.packages === packagesKey &&
-    existsSync(join(previousPath, 'node_modules'));
+    fs.existsSync(join(previousPath, 'node_modules'));
   if (npmLock !== undefined && canCopy) {
-    for (const folder of packageFolders(npmLock).filter((path) => existsSync(join(previousPath, path))))
-      cpSync(join(previousPath, folder), join(draft, folder), {
+    for (const folder of packageFolders(npmLock).filter((path) => fs.existsSync(join(previousPath, path))))
+      fs.cpSync(join(previousPath, folder), join(draft, folder), {
         recursive: true,
         verbatimSymlinks: true,
         // On some file systems, a copy then uses no disk space of its own until a file is changed.
-        mode: constants.COPYFILE_FICLONE,
+        mode: fs.constants.COPYFILE_FICLONE,
       });
   } else if (npmLock !== undefined) {
     await report('npm ci');
     runNpm(['ci', keepsDev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], draft, env);
   }
-  if (needsTsx && !existsSync(join(draft, 'node_modules/tsx')))
+  if (needsTsx && !fs.existsSync(join(draft, 'node_modules/tsx')))
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)`,
     );
@@ -217,9 +197,7 @@ function packageFolders(npmLock: string): string[] {
 /** A line without a message: a line of the stack of an error, of the source that threw it, or npm's empty line. */
 const CODE_LINE = /^at .*:\d+\)?$|^throw |^(?:npm (?:error|ERR!))?$/;
 
-/**
- * @throws Error whose one line has up to four lines of npm's output, joined by ` | `; lines about errors are preferred
- */
+/** @throws Error whose one line has up to four lines of npm, joined by ` | `; lines about errors are preferred */
 export function runNpm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
   const { status, signal, error, stdout, stderr } = spawnSync('npm', args, {
     cwd,

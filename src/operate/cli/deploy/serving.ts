@@ -1,7 +1,7 @@
-// Finds out which settings the service on the target machine has, and which release it serves, from its record
-// `generation.json`.
+// Reads the settings of the service on the target machine, and from its record `generation.json` which release it
+// serves.
 import { spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,10 +11,8 @@ import { isAlive } from '../../../base/system.ts';
 import type { GenerationRecord, LoadFailure } from '../../../live/supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
-/** Milliseconds that the service has to load a release. */
-const LOAD_WAIT = 120_000;
-/** Milliseconds between two reads of `generation.json`. */
-const POLL_INTERVAL = 50;
+const LOAD_WAIT_MS = 120_000;
+const POLL_INTERVAL_MS = 50;
 
 /**
  * Lines of sh for after the file `env`. A shell takes the end of `NAME=a b` and `NAME=a&b` for another command, and
@@ -69,10 +67,7 @@ function adviceFor(error: unknown): string {
   return errorCode(error) === 'EACCES' ? '. Deploy as the user of the service, or as root' : '';
 }
 
-/**
- * Returns the group that the data folder has, so that the service can read files of this user. Returns undefined when
- * this user also owns the data folder, and so runs the service.
- */
+/** Returns the group of the data folder, for files that the service reads; undefined when this user owns the folder. */
 export function serviceGroup(dir: string, dataDir: string): number | undefined {
   const [stat] = [dataDir, join(dir, 'data')].flatMap((path) => statSync(path, { throwIfNoEntry: false }) ?? []);
   return stat === undefined || stat.uid === process.geteuid?.() ? undefined : stat.gid;
@@ -95,29 +90,24 @@ export interface WaitOptions {
   readonly release: string;
   /** A service process that another one replaces. Its record is ignored. */
   readonly replacedPid?: number | undefined;
-  /** Milliseconds; default: LOAD_WAIT. */
   readonly maxWait?: number;
 }
 
-/**
- * Waits until the service has tried to load a release. Returns the reasons why the release fails. A file that does not
- * load is a reason, even if the service serves the other files.
- */
+/** Waits until the service has tried to load a release. Returns why it fails: each file that does not load. */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
-  const { dir, dataDir, release, replacedPid, maxWait = LOAD_WAIT } = options;
+  const { dir, dataDir, release, replacedPid, maxWait = LOAD_WAIT_MS } = options;
   const deadline = performance.now() + maxWait;
   // The record is read at least once, however late this process runs.
   for (;;) {
     const record = readRecord(dataDir);
-    // A service that could not start leaves a rejected record. Any other record of an ended process is out of date,
-    // because that process has crashed.
+    // A service that could not start leaves a rejected record. Any other record of an ended process is that of a crash.
     const isValid = record?.pid !== replacedPid && (record?.state === 'rejected' || isRunning(record));
     if (isValid && isInRelease(record.release, dir, release)) {
       const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
       return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
     }
     if (performance.now() >= deadline) return [`the service has not answered for ${maxWait / 1000} s: look at its log`];
-    await sleep(POLL_INTERVAL);
+    await sleep(POLL_INTERVAL_MS);
   }
 }
 
@@ -128,16 +118,12 @@ function describeLoadFailure({ file, at = file, error = '' }: LoadFailure, dir: 
   return line.replaceAll(`${realpathSync(path)}${sep}`, '').replaceAll(`${path}${sep}`, '');
 }
 
-export function canRestart(dir: string): boolean {
-  return existsSync(join(dir, 'restart'));
-}
-
 /**
  * Runs `DIR/restart`. Its exit counts, and not the end of its output, which the service that it starts may keep open.
  *
  * @throws Error with a message of one line. A program that is still running then may be the service, so it is not ended
  */
-export async function restart(dir: string, maxWait = LOAD_WAIT): Promise<void> {
+export async function restart(dir: string, maxWait = LOAD_WAIT_MS): Promise<void> {
   const program = join(dir, 'restart');
   const child = spawn(program, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -153,7 +139,7 @@ export async function restart(dir: string, maxWait = LOAD_WAIT): Promise<void> {
   });
   if (reason === '') return;
   // The last lines may still be in the pipe.
-  await sleep(POLL_INTERVAL);
+  await sleep(POLL_INTERVAL_MS);
   throw new Error(`${program}: ${inOneLine(output) || reason}`);
 }
 

@@ -1,5 +1,4 @@
-// `gatefold deploy --setup` makes what a service needs before its first release. Existing files stay, because somebody
-// may have edited them.
+// `gatefold deploy --setup` makes what a service needs before its first release. Existing files, edited or not, stay.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

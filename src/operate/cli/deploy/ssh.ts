@@ -1,5 +1,6 @@
 // Runs a command on another machine by the program ssh, and sends files to the command by the program tar.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { attempt } from '../../../base/failure.ts';
 import { CommandError } from '../command.ts';
@@ -104,13 +105,11 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcessWithoutNullStreams) 
 }
 
 /** Resolves with the exit code, or with SSH_FAILED after a signal. @throws CommandError when the program cannot run */
-function exitOf(child: ChildProcessWithoutNullStreams, program: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new CommandError(error.code === 'ENOENT' ? `There is no ${program} on this machine` : error.message)),
-    );
-    child.once('close', (code) => resolve(code ?? SSH_FAILED));
+async function exitOf(child: ChildProcessWithoutNullStreams, program: string): Promise<number> {
+  const [code] = await once(child, 'close').catch(({ code, message }: NodeJS.ErrnoException) => {
+    throw new CommandError(code === 'ENOENT' ? `There is no ${program} on this machine` : message);
   });
+  return code ?? SSH_FAILED;
 }
 
 /** Returns a list that gets the lines of standard error, while the process prints them. */

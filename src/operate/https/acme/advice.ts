@@ -1,5 +1,6 @@
 // The advice of the log about a failed order: a row for each error type (RFC 8555, section 6.7) that an operator can do
-// something about. Two are no types of the RFC: client.ts throws `noChallenge`, challenges.ts `noPort`.
+// something about. Three are no types of the RFC: client.ts throws `noChallenge`, challenges.ts `noPort`, and
+// renewals.ts `dueAgain`.
 import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
@@ -12,6 +13,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   noChallenge: 'set HTTP_PORT to 80 for http-01, or to off for tls-alpn-01, whichever the directory offers',
   noPort:
     'tls-alpn-01 needs PORT, which something else has, or which this user may not have: free it, or set HTTP_PORT to 80',
+  dueAgain: 'compare the clock of this machine and DOMAINS with the certificate (gatefold doctor): it serves meanwhile',
   caa: "the name's CAA record forbids this certificate authority: change the record or ACME_DIRECTORY",
   rateLimited:
     'nothing, unless it repeats: the next attempt waits as long as the directory asks; try things out with its staging directory',

@@ -1,28 +1,13 @@
-// Creates the two signed documents that an order needs:
-// - the certificate request (PKCS #10, RFC 2986),
-// - the self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737).
-//
-// Both documents use P-256 keys and name their hosts in the extension subjectAltName. der.ts encodes the bytes.
+// Creates the two signed documents that an order needs: the certificate request (PKCS #10, RFC 2986), and the
+// self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737).
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../../../base/builtins.ts';
 import type { PemPair } from '../pair.ts';
 import type { SecureChallenge } from '../serve/secure-state.ts';
-import {
-  bitString,
-  explicit,
-  implicit,
-  integer,
-  octetString,
-  oid,
-  sequence,
-  set,
-  TRUE,
-  time,
-  utf8String,
-} from './der.ts';
+import * as der from './der.ts';
 
 /** The algorithm of all signatures here: ECDSA with SHA-256. */
-const SIGNATURE_ALGORITHM = sequence(oid('1.2.840.10045.4.3.2'));
+const SIGNATURE_ALGORITHM = der.sequence(der.oid('1.2.840.10045.4.3.2'));
 const COMMON_NAME = '2.5.4.3';
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
 const SUBJECT_ALT_NAME = '2.5.29.17';
@@ -32,17 +17,28 @@ const DAY = 86_400_000;
 
 type KeyPair = ReturnType<typeof createKeyPair>;
 
+/**
+ * The keys are read from bytes. Keys that Node 20 itself returns share a lock with the job that has made them. When the
+ * garbage collector removes this job during an export as JWK, the process waits for itself, and never ends.
+ */
 export function createKeyPair() {
-  return crypto().generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const { generateKeyPairSync, createPrivateKey, createPublicKey } = crypto();
+  const pkcs8 = { type: 'pkcs8', format: 'der' } as const;
+  const spki = { type: 'spki', format: 'der' } as const;
+  const made = generateKeyPairSync('ec', { namedCurve: 'P-256', publicKeyEncoding: spki, privateKeyEncoding: pkcs8 });
+  return {
+    privateKey: createPrivateKey({ key: made.privateKey, ...pkcs8 }),
+    publicKey: createPublicKey({ key: made.publicKey, ...spki }),
+  };
 }
 
 /** Returns DER. The subject is empty, because a directory (an ACME server) reads only the names in the extension. */
 export function createCertificateRequest(domains: readonly string[], keys: KeyPair): Buffer {
-  const [version, subject] = [integer(Buffer.of(0)), sequence()];
-  const attribute = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
+  const [version, subject] = [der.integer(Buffer.of(0)), der.sequence()];
+  const attribute = der.sequence(der.oid(EXTENSION_REQUEST), der.set(der.sequence(subjectAltName(domains))));
   // The attributes are `[0] IMPLICIT SET`. A set with one attribute has the same bytes as `[0] EXPLICIT` around it.
-  const attributes = explicit(0, attribute);
-  return appendSignature(sequence(version, subject, publicKeyInfo(keys.publicKey), attributes), keys.privateKey);
+  const attributes = der.explicit(0, attribute);
+  return appendSignature(der.sequence(version, subject, publicKeyInfo(keys.publicKey), attributes), keys.privateKey);
 }
 
 /**
@@ -52,7 +48,7 @@ export function createCertificateRequest(domains: readonly string[], keys: KeyPa
 export function createChallengeCertificate(domain: string, keyAuthorization: string): SecureChallenge {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
   // The extension is critical (`TRUE`). The value of every extension is an octet string, and here it contains another.
-  const extensions = [sequence(oid(ACME_IDENTIFIER), TRUE, octetString(octetString(digest)))];
+  const extensions = [der.sequence(der.oid(ACME_IDENTIFIER), der.TRUE, der.octetString(der.octetString(digest)))];
   const keys = createKeyPair();
   return { domain, ...createSelfSigned({ domains: [domain], extensions, keys, now: Date.now(), days: 7 }) };
 }
@@ -70,18 +66,20 @@ export interface SelfSignedOptions {
 export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSignedOptions): PemPair {
   const serial = crypto().randomBytes(16);
   // Each certificate gets a name of its own, because a program that trusts two of them distinguishes them by name.
-  const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
-  const version3 = integer(Buffer.of(2));
+  const name = der.sequence(
+    der.set(der.sequence(der.oid(COMMON_NAME), der.utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))),
+  );
+  const version3 = der.integer(Buffer.of(2));
   const certificate = appendSignature(
-    sequence(
-      explicit(0, version3),
-      integer(serial),
+    der.sequence(
+      der.explicit(0, version3),
+      der.integer(serial),
       SIGNATURE_ALGORITHM,
       name, // of the issuer
-      sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),
+      der.sequence(der.time(new Date(now - DAY)), der.time(new Date(now + days * DAY))),
       name, // of the subject
       publicKeyInfo(keys.publicKey),
-      explicit(3, sequence(subjectAltName(domains), ...extensions)),
+      der.explicit(3, der.sequence(subjectAltName(domains), ...extensions)),
     ),
     keys.privateKey,
   );
@@ -92,7 +90,7 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
 }
 
 function appendSignature(content: Buffer, privateKey: KeyObject): Buffer {
-  return sequence(content, SIGNATURE_ALGORITHM, bitString(crypto().sign('sha256', content, privateKey)));
+  return der.sequence(content, SIGNATURE_ALGORITHM, der.bitString(crypto().sign('sha256', content, privateKey)));
 }
 
 /** Encodes the public key as SubjectPublicKeyInfo (RFC 5280, section 4.1). */
@@ -100,14 +98,11 @@ function publicKeyInfo(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 
-/**
- * Encodes the extension with the host names. A host name (dNSName) is `[2] IA5String` (RFC 5280, section 4.2.1.6). The
- * setting DOMAINS refuses IP addresses, which would need another tag.
- */
+/** Encodes the extension with the host names: `[2] IA5String` (RFC 5280, 4.2.1.6). DOMAINS refuses IP addresses. */
 function subjectAltName(domains: readonly string[]): Buffer {
-  return sequence(
-    oid(SUBJECT_ALT_NAME),
-    octetString(sequence(...domains.map((domain) => implicit(2, Buffer.from(domain, 'latin1'))))),
+  return der.sequence(
+    der.oid(SUBJECT_ALT_NAME),
+    der.octetString(der.sequence(...domains.map((domain) => der.implicit(2, Buffer.from(domain, 'latin1'))))),
   );
 }
 

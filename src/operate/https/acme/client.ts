@@ -49,10 +49,7 @@ export interface AcmeClientOptions {
   readonly pollInterval?: number;
 }
 
-/**
- * Maximum attempts to send one message, each with a new nonce (a number that the server accepts once). A server of
- * several machines can refuse many good nonces in a row.
- */
+/** Maximum attempts for one message. A server of several machines can refuse many good nonces (used once) in a row. */
 const NONCE_ATTEMPTS = 40;
 const POLL_INTERVAL = 1000;
 /** Maximum milliseconds to wait until a challenge is checked, or until the certificate is issued. */
@@ -78,7 +75,9 @@ export function createAcmeClient(options: AcmeClientOptions) {
       try {
         account = await openAccount(false);
       } catch (error) {
-        if (!meansClosedAccount(error)) throw error;
+        // The directory no longer accepts the account or its key.
+        const isClosed = error instanceof AcmeError && /^(?:unauthorized|accountDoesNotExist)$/.test(error.type ?? '');
+        if (!isClosed) throw error;
         account = await openAccount(true);
       }
       return completeOrder(order);
@@ -233,18 +232,9 @@ export function createAcmeClient(options: AcmeClientOptions) {
 }
 
 /** The types of errors with which a server can refuse the field `replaces` of an order. */
-const REPLACES_REFUSED: ReadonlySet<string> = new Set([
-  'alreadyReplaced',
-  'malformed',
-  'notFound',
-  'conflict',
-  'unauthorized',
-]);
-
-/** Whether the error means that the server no longer accepts the account or its key, so that a new account is due. */
-function meansClosedAccount(error: unknown): boolean {
-  return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
-}
+const REPLACES_REFUSED: ReadonlySet<string> = new Set(
+  'alreadyReplaced malformed notFound conflict unauthorized'.split(' '),
+);
 
 /** Returns the error of an order, an authorization or a challenge that failed. `domain` is put before its message. */
 function readRefusal(object: Fields, fallbackMessage: string, domain?: string): AcmeError {

@@ -1,5 +1,4 @@
-// Writes and reads DER (X.690), as far as certificates and certificate requests need it. certificate-writer.ts and
-// pair.ts know what the elements mean.
+// Writes and reads DER (X.690), as far as certificates (certificate-writer.ts, pair.ts) need it.
 
 function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
@@ -31,8 +30,7 @@ export function integer(bytes: Uint8Array): Buffer {
 /** Encodes an object identifier. @param dotted for example 2.5.29.17 */
 export function oid(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
-  // The first byte has the first two numbers. Every other number has seven bits in each byte, and the bit 0x80 marks
-  // all of its bytes but the last.
+  // The first byte has the first two numbers. Each byte of another number has seven bits, and 0x80 on all but its last.
   const bytes = [first * 40 + second];
   for (const arc of rest) {
     const digits = [arc % 128];

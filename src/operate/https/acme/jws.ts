@@ -1,5 +1,4 @@
-// Signs the messages of ACME (RFC 8555, section 6.2) as flattened JWS with ES256, and derives the answers to challenges
-// from the account's key. Nothing is sent here.
+// Signs the messages of ACME (RFC 8555, 6.2) as flattened JWS with ES256, and derives the answers to challenges.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../../../base/builtins.ts';
 

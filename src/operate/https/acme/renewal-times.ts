@@ -1,5 +1,4 @@
-// Computes when a certificate is renewed and when a failed order is repeated. Times are Unix milliseconds. The
-// functions start no timer and send no request.
+// Computes when a certificate is renewed and a failed order repeated. Times are Unix milliseconds.
 import type { CertificateFacts } from '../pair.ts';
 import type { RenewalInfo } from './client.ts';
 

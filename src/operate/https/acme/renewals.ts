@@ -1,6 +1,5 @@
 // Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new one is due, and orders it.
-// After a failed order the last certificate stays in use. The directory's "advice" is its renewal information (RFC
-// 9773).
+// After a failed order the last certificate stays in use. The directory's "advice" is that of RFC 9773.
 import { attempt, errorMessage } from '../../../base/failure.ts';
 import type { Log } from '../../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
@@ -24,30 +23,19 @@ export interface RenewalsOptions {
   readonly tryLock: TryLock;
   readonly onStored: () => void;
   readonly log: Log;
-  /** Returns Unix milliseconds. */
   readonly now?: () => number;
-  /** Returns monotonic milliseconds. */
   readonly clock?: () => number;
   readonly random?: () => number;
 }
 
 /** Milliseconds until the next try when another process holds the lock. That process orders the same certificate. */
 const LOCKED_PAUSE = 15_000;
-/**
- * Milliseconds by which this machine's clock may differ from the directory's before an error is logged. With a larger
- * difference, certificates look expired, or not valid yet.
- */
+/** Milliseconds. With a larger difference to the directory's clock, certificates look expired, or not valid yet. */
 const MAX_SKEW = 5 * 60_000;
 /** ACME error types after which the next attempt uses the other kind of challenge. */
-const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
-  'connection',
-  'tls',
-  'unauthorized',
-  'incorrectResponse',
-  'noChallenge',
-  'noPort',
-  'serverInternal',
-]);
+const CHALLENGE_FAILED: ReadonlySet<string> = new Set(
+  'connection tls unauthorized incorrectResponse noChallenge noPort serverInternal'.split(' '),
+);
 
 interface StoredFacts {
   readonly directoryUrl: string | undefined;
@@ -126,11 +114,15 @@ export function createRenewals(options: RenewalsOptions) {
     const key = keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
     const { facts } = readPair(chain, key);
     folder.writeCertificate(directory, chain, key);
-    failuresInARow = 0;
-    lastFailure = undefined;
     const expires = new Date(facts.notAfter).toISOString();
     log.info('certificate-obtained', { domains, issuer: facts.issuer, expires });
     onStored();
+    // Without a pause, each check would order again, until the limits of the directory refuse every order.
+    const nextReason = await findReason({ directoryUrl: directory, facts });
+    if (nextReason !== undefined)
+      throw new AcmeError(`the new certificate is due again at once: ${nextReason}`, { type: 'dueAgain' });
+    failuresInARow = 0;
+    lastFailure = undefined;
   }
 
   function readStored(): StoredFacts | undefined {
@@ -151,10 +143,7 @@ export function createRenewals(options: RenewalsOptions) {
     return (await advisedTime(facts)) <= now() ? 'the directory advises it' : undefined;
   }
 
-  /**
-   * Returns when the directory advises to renew, in Unix milliseconds, or `Infinity` without advice. A certificate
-   * authority that is going to revoke a certificate advises an early time.
-   */
+  /** Returns Unix milliseconds, or `Infinity` without advice. Before a revocation, a directory advises an early one. */
   async function advisedTime({ fingerprint, renewalId }: CertificateFacts): Promise<number> {
     if (renewalId === undefined) return Number.POSITIVE_INFINITY;
     if (advice?.fingerprint !== fingerprint)

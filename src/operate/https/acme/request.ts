@@ -1,10 +1,9 @@
-// Sends one request to the directory. Time and size are limited. Redirects are not followed, because a directory lists
-// its addresses.
+// Sends a request of limited time and size to the directory, which lists its addresses: no redirect is followed.
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { https } from '../../../base/builtins.ts';
 import { parseRetryAfter } from '../../../base/time.ts';
-import { parseObject } from '../../../base/values.ts';
+import { type Fields, parseObject } from '../../../base/values.ts';
 
 export interface AcmeResponse {
   readonly status: number;
@@ -28,8 +27,7 @@ export interface SendOptions {
   readonly timeoutMs?: number;
 }
 
-/** The default of `timeoutMs`: milliseconds in which the whole answer must arrive. */
-const TIMEOUT_MS = 30_000;
+const ANSWER_TIMEOUT_MS = 30_000;
 /** Maximum bytes of an answer. A long certificate chain has 20 KiB. */
 const MAX_BYTES = 512 * 1024;
 
@@ -48,7 +46,7 @@ export class AcmeError extends Error {
   }
 }
 
-export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
+export function createSend({ userAgent, ca, timeoutMs = ANSWER_TIMEOUT_MS }: SendOptions): Send {
   return async ({ method, url, body, accept = 'application/json' }) => {
     const length = body === undefined ? undefined : Buffer.byteLength(body);
     const content = length === undefined ? {} : { 'Content-Type': 'application/jose+json', 'Content-Length': length };
@@ -88,14 +86,11 @@ export function readError({ status, headers, text }: AcmeResponse, url: string):
 }
 
 /** Returns the error of a problem document (RFC 7807), or undefined when the object is no problem document. */
-export function readProblem(
-  problem: Readonly<Record<string, unknown>> | undefined,
-  retryAfter?: number,
-): AcmeError | undefined {
+export function readProblem(problem: Fields | undefined, retryAfter?: number): AcmeError | undefined {
   if (typeof problem?.type !== 'string') return undefined;
   const type = problem.type.split(':').at(-1);
   // The most precise description is often in a subproblem (RFC 8555, section 6.7.1).
-  const subproblems = Array.isArray(problem.subproblems) ? (problem.subproblems as Record<string, unknown>[]) : [];
+  const subproblems = Array.isArray(problem.subproblems) ? (problem.subproblems as Fields[]) : [];
   const details = [problem, ...subproblems].map(({ detail }) => detail).filter((detail) => typeof detail === 'string');
   // A third party may have written parts of the text, so the message becomes one short line without control characters.
   const message = details

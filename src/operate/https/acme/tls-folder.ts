@@ -4,7 +4,7 @@ import type { KeyObject } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../../../base/builtins.ts';
-import { describeFailure, errorCode } from '../../../base/failure.ts';
+import { attempt, explainFailure, unlessMissing } from '../../../base/failure.ts';
 import { makeFolder } from '../../../base/make-folder.ts';
 import { writeWholeFile } from '../../../base/whole-file.ts';
 import { createKeyPair } from './certificate-writer.ts';
@@ -47,30 +47,20 @@ export function createTlsFolder(dataDir: string) {
   };
 
   function write(file: string, text: string): void {
-    try {
+    explainFailure(`Cannot write ${file}`, () => {
       makeFolder(path, 0o700);
       writeWholeFile(file, text);
-    } catch (error) {
-      throw new Error(`Cannot write ${file}: ${describeFailure(error)}`);
-    }
+    });
   }
 }
 
 function readIfExists(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
-    throw new Error(`Cannot read ${file}: ${describeFailure(error)}`);
-  }
+  return explainFailure(`Cannot read ${file}`, () => unlessMissing(() => readFileSync(file, 'utf8'), undefined));
 }
 
 function parseKey(file: string, text: string): KeyObject {
-  try {
-    return crypto().createPrivateKey(text);
-  } catch {
-    throw new Error(
-      `Cannot read ${file}: it is not a private key in PEM form. Remove it, and the next order creates a new account`,
-    );
-  }
+  const key = attempt(() => crypto().createPrivateKey(text), undefined);
+  const cure = 'it is not a private key in PEM form. Remove it, and the next order creates a new account';
+  if (key === undefined) throw new Error(`Cannot read ${file}: ${cure}`);
+  return key;
 }

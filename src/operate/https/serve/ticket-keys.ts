@@ -1,8 +1,7 @@
-// Sets the keys of session tickets. The first key encrypts new tickets, and every key decrypts. So clients can resume
-// their sessions after a change of keys. Each resumption sends a new ticket, because a client should not use a ticket
-// twice (RFC 8446, C.4). Node's public option `ticketKeys` takes only one key, and sends new tickets only after full
-// handshakes. So this file uses an internal callback of Node 20 to 26. On a Node without the callback, the server
-// behaves as with the option.
+// Sets the keys of session tickets. The first key encrypts new tickets, and every key decrypts, so clients can resume
+// their sessions after a change of keys. Each resumption sends a new ticket: a client should not use one twice (RFC
+// 8446, C.4). Node's option `ticketKeys` takes only one key, and sends new tickets only after full handshakes. So this
+// file uses an internal callback of Node 20 to 26. On a Node without it, the server behaves as with the option.
 import type { Server } from 'node:tls';
 import { crypto } from '../../../base/builtins.ts';
 import { setTicketCallback } from '../../../base/node-internals.ts';

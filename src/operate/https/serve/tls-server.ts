@@ -1,5 +1,4 @@
-// The worker's half of HTTPS: a server whose certificate can be replaced without losing a connection. certificates.ts
-// decides when it changes.
+// The worker's half of HTTPS: a server whose certificate (certificates.ts) is replaced without losing a connection.
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { crypto, https, tls } from '../../../base/builtins.ts';
@@ -11,7 +10,6 @@ import { setTicketKeys } from './ticket-keys.ts';
 export type TlsServer = ReturnType<typeof createTlsServer>;
 
 export interface TlsServerOptions {
-  /** Milliseconds that a handshake may take. */
   readonly handshakeTimeout: number;
   /** Maximum connections of one worker. Handshakes under way have the same limit, but never more than 1,000. */
   readonly maxConnections: number;
@@ -97,8 +95,7 @@ function offerChallenge(server: SecureServer, challenge: SecureChallenge | undef
 /** A handshake beyond `max` destroys the connection whose handshake began first. */
 function limitHandshakes(server: SecureServer, max: number): void {
   const handshakes = createRecentConnections(max);
-  // A handshake may fail at once in Node's own listener. The listener here runs first, so that the `close` of such a
-  // connection is not missed.
+  // A handshake may fail at once in Node's own listener. This one runs before it, so that it sees the `close`.
   server.prependListener('connection', handshakes.add);
   server.on('secureConnection', (socket) => handshakes.release(tcpSocketOf(socket)));
 }

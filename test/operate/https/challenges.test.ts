@@ -11,6 +11,7 @@ import { type AddressInfo, connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { TimerOptions } from 'node:timers';
 import timers from 'node:timers/promises';
 import tls from 'node:tls';
 import { maxSupervisorConnections } from '../../../src/base/descriptors.ts';
@@ -33,10 +34,16 @@ const LIMIT = { timeout: 20_000 };
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Stops the pauses of src until `go` is called. */
+/** Milliseconds that src waits after it has published an answer. */
+const PUBLISH_MS = 500;
+
+/** Stops the pauses after an answer until `go` is called. The looks at a new certificate pause, too. */
 function holdPauses(test: TestContext): { held(): number; go(): void } {
   const waiting: (() => void)[] = [];
-  test.mock.method(timers, 'setTimeout', () => new Promise<void>((resolve) => waiting.push(resolve)));
+  const sleep = timers.setTimeout;
+  test.mock.method(timers, 'setTimeout', (delay: number, ...rest: [unknown?, TimerOptions?]) =>
+    delay === PUBLISH_MS ? new Promise<void>((resolve) => waiting.push(resolve)) : sleep(delay, ...rest),
+  );
   syncBuiltinESMExports();
   test.after(() => {
     test.mock.restoreAll();

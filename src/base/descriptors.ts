@@ -1,7 +1,17 @@
-// Computes how many connections the limit of descriptors allows. At the limit, the kernel drops new connections before
-// the service could end the one that has idled longest.
+// Computes how many connections the limits of the heap and of descriptors allow. At the limit of descriptors, the
+// kernel drops new connections before the service could end the one that has idled longest.
 import { readFileSync, statSync } from 'node:fs';
 import { attempt } from './failure.ts';
+import { readHeap } from './heap.ts';
+
+/** Maximum number of connections when MAX_CONNECTIONS is not set. */
+const MAX_DEFAULT_CONNECTIONS = 10_000;
+/** Bytes of the heap for one connection when MAX_CONNECTIONS is not set. The longest head of a request takes 70 KB. */
+const CONNECTION_COST = 96 * 1024;
+/** Bytes of the heap that no connection uses then. The service and its controllers need them. */
+const OTHER_COST = 32 * 1024 * 1024;
+/** Minimum number of connections then, however small the heap is. */
+const MIN_DEFAULT_CONNECTIONS = 100;
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
 const MIN_FREE = 32;
@@ -13,11 +23,17 @@ const SUPERVISOR_DIVISOR = 4;
 /**
  * Returns how many of the wanted connections a port of a worker may have: at least 1.
  *
+ * @param wanted the default follows the limit of the heap
  * @param limit the maximum number of file descriptors of the process; undefined when it is unlimited or unknown
  */
-export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
+export function maxConnections(wanted = defaultConnections(), limit = descriptorLimit()): number {
   if (limit === undefined) return wanted;
   return Math.max(1, Math.min(wanted, limit - Math.max(MIN_FREE, Math.ceil(limit / FREE_DIVISOR))));
+}
+
+export function defaultConnections(heap = readHeap().limit): number {
+  const most = Math.floor((heap - OTHER_COST) / CONNECTION_COST);
+  return Math.min(MAX_DEFAULT_CONNECTIONS, Math.max(MIN_DEFAULT_CONNECTIONS, most));
 }
 
 /** Returns at least 1. The supervisor also needs descriptors for its workers, watches and files. */

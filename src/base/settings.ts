@@ -43,7 +43,8 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     requestTimeout: row('REQUEST_TIMEOUT', '60s', parse.duration(1)),
     drainTimeout: row('DRAIN_TIMEOUT', '30s', parse.duration(0)),
     maxInFlight: row('MAX_IN_FLIGHT', '1000', parse.wholeNumber(1, 1_000_000)),
-    maxConnections: row('MAX_CONNECTIONS', '10000', parse.wholeNumber(1, 1_000_000)),
+    /** Undefined for `auto`: the number is then derived from the limit of the heap. */
+    maxConnections: row('MAX_CONNECTIONS', 'auto', parse.orWord('auto', parse.wholeNumber(1, 1_000_000))),
     /** Undefined for `auto`: the budget is then derived from the limit of the heap. */
     bodyBudget: row('BODY_BUDGET', 'auto', parse.orWord('auto', parse.size(64 * 1024))),
     rateLimit: row('RATE_LIMIT', 'off', parse.orWord('off', parse.rate)),

@@ -39,9 +39,8 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
       const tracing = await createTracing(settings, log, () => service());
-      const boundedSettings = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
       const parts = await createWorkerParts({
-        ...{ settings: boundedSettings, log, sink, transport, maxDescriptor: maxDescriptor() },
+        ...{ settings, log, sink, transport, maxDescriptor: maxDescriptor() },
         ...{ observer: metrics?.observer, noteBegin: note?.begin },
         shared: await createStoreTable(settings),
         ...events,
@@ -66,8 +65,11 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
 async function createTransport(settings: Settings, plainRefusal: () => string): Promise<TlsServer | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createTlsServer } = await import('../operate/https/serve/tls-server.ts');
-  const { headersTimeout: handshakeTimeout, maxConnections } = settings;
-  return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
+  const { headersTimeout: handshakeTimeout } = settings;
+  return createTlsServer({
+    ...{ handshakeTimeout, plainRefusal },
+    maxConnections: maxConnections(settings.maxConnections),
+  });
 }
 
 async function createStoreTable({ store, storeKeys }: Settings): Promise<SharedTable | undefined> {

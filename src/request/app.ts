@@ -3,6 +3,7 @@
 // answer begins. This file reads no environment variable. The caller of createApp() makes the server listen.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
+import { maxConnections } from '../base/descriptors.ts';
 import { type ErrorCode, type HttpErrorOptions, refusal } from '../base/errors.ts';
 import type { RequestIds } from '../base/events.ts';
 import { FALLBACK } from '../base/group-name.ts';
@@ -69,7 +70,7 @@ export function createApp(parts: AppParts) {
     keepAliveTimeout: settings.keepAliveTimeout,
     readTimeout: settings.requestTimeout,
     maxUnread: bodyBudget,
-    maxConnections: settings.maxConnections,
+    maxConnections: maxConnections(settings.maxConnections),
     maxDescriptor: parts.maxDescriptor,
   });
   const contexts = createExchangeContexts(

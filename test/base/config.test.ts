@@ -29,7 +29,7 @@ test('parseSettings returns the default of every setting without variables and f
     requestTimeout: 60_000,
     drainTimeout: 30_000,
     maxInFlight: 1000,
-    maxConnections: 10_000,
+    maxConnections: undefined,
     traceCapture: [],
     tracePropagate: 'all',
     trustedProxies: [],

@@ -1,7 +1,12 @@
 // How many connections a process can have with the descriptors that it has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { maxConnections, maxDescriptor, maxSupervisorConnections } from '../../src/base/descriptors.ts';
+import {
+  defaultConnections,
+  maxConnections,
+  maxDescriptor,
+  maxSupervisorConnections,
+} from '../../src/base/descriptors.ts';
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 10_000, 1_048_576, 10_000],
@@ -25,6 +30,11 @@ for (const [name, wanted, limit, most] of [
     assert.equal(maxSupervisorConnections(wanted, limit), most);
   });
 }
+
+test('by default, a connection has 96 KiB of the heap beyond 32 MiB, and a worker has 100 to 10,000 connections', () => {
+  const heaps = [4096, 970, 512, 128, 33].map((megabytes) => megabytes * 2 ** 20);
+  assert.deepEqual(heaps.map(defaultConnections), [10_000, 10_000, 5120, 1024, 100]);
+});
 
 test('maxConnections uses the descriptor limit of this process by default', () => {
   assert.equal(maxConnections(1), 1);

@@ -48,10 +48,7 @@ export function readDocsPage(): string {
   return readOwnFile('dist/docs.html');
 }
 
-/**
- * Returns the files that run, for a copy on another machine, relative to the package. package.json comes last, so a
- * copy that has this file is complete.
- */
+/** Returns the files that run, relative to the package. package.json comes last, so a copy with it is complete. */
 export function ownFiles(): { readonly root: string; readonly paths: readonly string[] } {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
@@ -61,10 +58,7 @@ export function ownFiles(): { readonly root: string; readonly paths: readonly st
   return { root, paths: [...built, 'deploy/gatefold.service', 'deploy/gatefold.socket', 'package.json'] };
 }
 
-/**
- * Returns the version and a hash of the files, `0.1.0+5f2a9c0d`. Two builds of one version differ in the hash. Reads
- * all the files.
- */
+/** Returns the version and a hash of all files, `0.1.0+5f2a9c0d`, in which two builds of one version differ. */
 export function buildName(): string {
   // An import of node:crypto would load it in each process.
   const { createHash } = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto');

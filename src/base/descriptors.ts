@@ -41,10 +41,7 @@ export function maxSupervisorConnections(wanted: number, limit: number | undefin
   return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));
 }
 
-/**
- * Returns the soft limit of open files, which Node raises to the hard limit (`ulimit -Hn`) when Node starts. Returns
- * undefined when there is no limit, or when the system has no /proc.
- */
+/** Returns the limit of open files, which Node has raised to `ulimit -Hn`; undefined without a limit or /proc. */
 export function descriptorLimit(): number | undefined {
   const limits = attempt(() => readFileSync('/proc/self/limits', 'latin1'), '');
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];

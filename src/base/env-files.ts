@@ -33,11 +33,7 @@ export function envFilePaths(envFile: string, cwd = process.cwd()): string[] {
   return names.map((name) => resolve(cwd, name));
 }
 
-/**
- * Returns the variables of an environment and of files. A variable that is set is never replaced.
- *
- * @throws Error with a line that names the file
- */
+/** Adds the variables of files to a copy of an environment. A set variable stays. @throws Error that names the file */
 export function withEnvFiles(env: Environment, envFile: string, cwd?: string, parse: ParseEnv = util.parseEnv) {
   const variables: Record<string, string | undefined> = { ...env };
   for (const path of envFilePaths(envFile, cwd)) {

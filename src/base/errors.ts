@@ -138,10 +138,7 @@ export function isHttpError(value: unknown): value is HttpError {
   return value instanceof Error && (value as { [BRAND]?: unknown })[BRAND] === true;
 }
 
-/**
- * Errors with their default messages, one for each code. Recording a stack makes an Error slow to create, and nobody
- * reads the stacks of these errors. So each one is created once and shared.
- */
+/** The errors with default messages. To record a stack is slow and useless here, so each error is made once. */
 const sharedErrors = new Map<ErrorCode, HttpError>();
 
 /** Returns the error of a code, for the caller to throw. `message` replaces the message of CATALOGUE. */

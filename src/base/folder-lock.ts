@@ -43,9 +43,7 @@ export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderM
   return {
     /** The name of this process and this acquisition. The name is unique, and it can be a file name. */
     holder,
-    /**
-     * Whether this process still holds the lock. Another process may have broken the lock while this one was paused.
-     */
+    /** Whether this process still holds the lock. Another may have broken it while this one was paused. */
     isHeld: async () => (await readHolder(path)) === holder,
     async release(): Promise<void> {
       await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
@@ -112,11 +110,7 @@ async function ignoreErrors(codes: readonly string[], work: Promise<unknown>): P
   }
 }
 
-/**
- * Returns whether the process of this holder has ended.
- *
- * @param isOverdue the result for a process of another machine, which cannot be checked
- */
+/** Returns whether the process of a holder has ended; `isOverdue` for another machine's, which cannot be checked. */
 export function isDead(holder: string, isOverdue: boolean): boolean {
   const [pid, start, machine] = holder.split('-');
   if (machine !== machineName()) return isOverdue;

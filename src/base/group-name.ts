@@ -27,10 +27,7 @@ export function urlNameOf(group: string): string {
   return group.slice(0, nameStart) + group.charAt(nameStart).toLowerCase() + group.slice(nameStart + 1);
 }
 
-/**
- * Returns the name of the group that a URL names: `User` for `user` and for `User`. A root group has one name. Returns
- * undefined for a text that cannot name a group, such as `..`, `__proto__` or `a.b`.
- */
+/** Returns the group that a URL names: `User` for `user`; undefined for a text that names none, such as `__proto__`. */
 export function groupNameOf(urlName: string): string | undefined {
   if (ROOT_OR_FALLBACK.test(urlName)) return urlName;
   const [, folder = '', first, rest] = GROUP_IN_URL.exec(urlName) ?? [];
@@ -55,10 +52,7 @@ const urlNamesByGroup = new Map<string, string>();
 
 type Served = Record<'group' | 'groupInUrl' | 'operation', string>;
 
-/**
- * Returns the `page` of a request, for the log and the metrics: the URL name of the group that served the request
- * (`user`), the path of a route of Gatefold itself (`openapi.json`), or '' when nothing served the request.
- */
+/** Returns `page` for the log and the metrics: `user` for a group, `openapi.json` for a route of Gatefold, else ''. */
 export function servingPage({ group, groupInUrl, operation }: Served): string {
   // Without an operation, `groupInUrl` is any text of a client, which would make the number of metrics unlimited.
   if (group === '') return operation === '' ? '' : groupInUrl;

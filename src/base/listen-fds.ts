@@ -7,11 +7,7 @@ export type ListenFds = Readonly<ReturnType<typeof takeListenFds>>;
 /** The first descriptor that systemd passes. */
 const FIRST = 3;
 
-/**
- * Reads the variables and removes them, because the descriptors are not for other processes.
- *
- * @throws Error with a message of one line, when a socket has a name that nothing serves
- */
+/** Reads and removes the variables, which are not for other processes. @throws Error for a socket of unknown name */
 export function takeListenFds(env: NodeJS.ProcessEnv = process.env, pid: number = process.pid) {
   const found: { http?: number | undefined; httpPort?: number | undefined } = {};
   const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES = '' } = env;

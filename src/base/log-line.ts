@@ -14,12 +14,7 @@ const NUMBER = /^\d+$/;
 /** The fields that identify a line and its request. When all tries fail, the line keeps only these fields. */
 const IDENTITY_FIELDS = ['time', 'level', 'event', 'pid', 'request_id', 'trace_id', 'span_id'];
 
-/**
- * Returns the line, shortened to `maxBytes` and marked with `"cut":true`.
- *
- * @param line a JSON object and a line feed
- * @param maxBytes including the line feed
- */
+/** Shortens a line (a JSON object and a line feed) to `maxBytes`, and marks it with `"cut":true`. */
 export function cutLine(line: string, maxBytes: number): string {
   const fields = parseObject(line) ?? {};
   for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
@@ -34,10 +29,7 @@ export function cutLine(line: string, maxBytes: number): string {
   return `${JSON.stringify({ ...identity, cut: true })}\n`;
 }
 
-/**
- * @param length characters that a text keeps; a list keeps a twentieth as many items
- * @param depth levels of lists and objects that are kept
- */
+/** @param length characters of a text; a list keeps a twentieth as many items @param depth levels that are kept */
 function shorten(value: unknown, length: number, depth: number): unknown {
   if (typeof value === 'string') return value.length > length ? `${value.slice(0, length)}…` : value;
   if (typeof value !== 'object' || value === null) return value;

@@ -167,10 +167,7 @@ export function createLogWriter(fd: number) {
 interface Target {
   readonly fd: number;
   readonly maxWriteBytes: number;
-  /**
-   * True when a write may block, so that another thread must make the write. When false, a write that would block fails
-   * with EAGAIN.
-   */
+  /** True when a write may block, so that another thread must make it. Else such a write fails with EAGAIN. */
   readonly mayBlock: boolean;
   /** Called before each write, so that the write fails with EAGAIN instead of blocking. Absent when not needed. */
   readonly setNonBlocking?: (() => void) | undefined;

@@ -16,10 +16,7 @@ import { attempt } from './failure.ts';
 // as `gatefold routes` open no socket.
 const require = createRequire(import.meta.url);
 
-/**
- * A TCP socket of libuv that is bound to a port. `worker.send()` passes the socket to a worker, and `server.listen()`
- * accepts connections on it.
- */
+/** A TCP socket of libuv, bound to a port. `worker.send()` passes it to a worker, `server.listen()` accepts on it. */
 export interface BoundSocket {
   close(): void;
 }
@@ -114,9 +111,7 @@ export function descriptorOf(socket: Net.Socket): number {
   return tcpHandleOf(socket).fd ?? 0;
 }
 
-/**
- * Returns the TCP socket below a TLS socket. Uses `socket._parent`, and returns the argument when `_parent` is absent.
- */
+/** Returns the TCP socket below a TLS socket, by `socket._parent`; the argument itself where that is absent. */
 export function tcpSocketOf<S extends Duplex>(socket: S): S {
   return (socket as { _parent?: S | null })._parent ?? socket;
 }

@@ -125,10 +125,7 @@ export interface LiveFileStatus {
   readonly lastFailure?: string;
 }
 
-/**
- * Bytes of the largest file that is reread regularly, even while its stat (inode, size and times) stays the same. Some
- * file systems keep no times, so a change may leave the stat the same.
- */
+/** Bytes of the largest file that is reread even while its stat stays the same: some file systems keep no times. */
 const MAX_REREAD_SIZE = 64 * 1024;
 /** Milliseconds between two rereads of a file up to MAX_REREAD_SIZE. With polls of 250 ms, a change is live in 1 s. */
 const REREAD_INTERVAL = 700;
@@ -174,9 +171,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>) {
   }
 
   /**
-   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart, or `pollMs` if
-   * `pollMs` is less. All callers that wait for the same look share its promise. Never rejects. Looks run one after the
-   * other, so that no earlier read replaces the result of a later one.
+   * Looks for a change of the files. All callers that wait for the same look share its promise, which never rejects.
+   * Looks run one after the other, so that no earlier read replaces the result of a later one.
    */
   function look(): Promise<void> {
     waitingLook ??= lastLook.then(async () => {

@@ -39,10 +39,7 @@ export function verbOf(name: string): string {
   return splitRouteName(name)?.verb ?? methodOf(name) ?? (name === 'updated' ? 'PUT' : 'POST');
 }
 
-/**
- * Parses the name of a route into its verb and its pattern, the path below the group, such as `{id}/items`. A route of
- * the bare group has no pattern. Returns undefined for a name that does not begin with a method.
- */
+/** Splits the name of a route, such as `GET {id}/items`; undefined for a name that does not begin with a method. */
 export function splitRouteName(name: string) {
   const [verb = ''] = name.split(' ', 1);
   if (verb !== ANY_VERB && !VERB_OPERATIONS.has(verb)) return undefined;
@@ -51,10 +48,7 @@ export function splitRouteName(name: string) {
 
 export type Segment =
   | { readonly literal: string }
-  /**
-   * `{name}` captures one segment of a path, and `{name}.json` captures the text before the literal `suffix`. `{name*}`
-   * (`isRest`) captures all segments that are left.
-   */
+  /** `{name}` captures one segment, `{name}.json` the text before `suffix`, and `{name*}` (`isRest`) all the rest. */
   | { readonly literal: undefined; readonly name: string; readonly isRest: boolean; readonly suffix: string };
 
 const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}(.*)$/;

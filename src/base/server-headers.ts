@@ -4,10 +4,7 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set(
   'connection content-length keep-alive trailer transfer-encoding upgrade x-request-id'.split(' '),
 );
 
-/**
- * Returns whether only the server may set the header, and no operation. Such a header says how long the message is, or
- * concerns the connection, the request id or CORS.
- */
+/** Says whether only the server may set the header: it concerns length, connection, request id or CORS. */
 export function isReservedHeader(name: string): boolean {
   return RESERVED_HEADERS.has(name) || isCorsHeader(name);
 }

@@ -17,10 +17,7 @@ const OPTIONS: Readonly<
   maxAge: [(value) => Number.isSafeInteger(value) && (value as number) >= 0, 'a whole number of seconds'],
 };
 
-/**
- * @param isHttps whether the client uses HTTPS
- * @throws TypeError for an invalid name, value or option, and for a cookie that every browser drops
- */
+/** @throws TypeError for an invalid name, value or option, and for a cookie that every browser drops */
 export function formatCookie(name: string, value: string, options: CookieOptions = {}, isHttps = false): string {
   const fail = (mistake: string): never => {
     throw new TypeError(`setCookie: ${mistake}`);

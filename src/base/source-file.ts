@@ -3,10 +3,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { attempt } from './failure.ts';
 
-/**
- * Bytes of the largest source file. On a busy machine, reading the types of such a file takes up to 4 s. The supervisor
- * kills a worker whose event loop is blocked for 10 s (worker-limits.ts).
- */
+/** Bytes of the largest source file. Reading its types takes up to 4 s, and a worker that blocks for 10 s is killed. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const SOURCE_NAME = /\.[cm]?[jt]s$/;
 

@@ -26,11 +26,7 @@ const KNOWN_PARAMETERS = new Set(['sslmode', 'sslrootcert', 'channel_binding']);
 /** Parameters that providers of databases write for other clients, and that have no effect here. */
 const IGNORED_PARAMETERS = new Set(['application_name', 'connect_timeout', 'pgbouncer']);
 
-/**
- * Returns the parser of STORE. The parser returns undefined for `file`.
- *
- * @param cwd the base folder of a relative `sslrootcert`
- */
+/** Returns the parser of STORE, which returns undefined for `file`. @param cwd the base of a relative `sslrootcert` */
 export function storeAddressParser(cwd: string) {
   return (text: string): StoreAddress | undefined => {
     if (text === 'file') return undefined;
@@ -96,10 +92,7 @@ function decode(text: string): string {
   return decoded;
 }
 
-/**
- * Parses the keys that seal (encrypt) the secrets in the store. Commas separate several keys. The first key seals. The
- * other keys only open (decrypt) the secrets that they sealed when they were the first.
- */
+/** Parses the keys that seal (encrypt) secrets in the store. The first one seals, and the others open old secrets. */
 export function parseStoreKeys(text: string): readonly string[] {
   const keys = text === '' ? [] : text.split(',');
   if (keys.some((key) => key.length < 32)) throw new InvalidValue('32 characters or longer, each of them');

@@ -49,9 +49,7 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/**
- * Whether a process runs, also one of another user (EPERM). @param pid more than 0; other numbers mean process groups
- */
+/** Whether a process runs, also one of another user (EPERM). @param pid more than 0: others mean process groups */
 export function isAlive(pid: number): boolean {
   try {
     // The signal 0 only asks whether the process exists.

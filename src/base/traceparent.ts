@@ -15,10 +15,7 @@ export const SAMPLED = 1;
 /** The flag RANDOM_ID means that the last 7 bytes of the trace id are random (Trace Context Level 2). */
 export const RANDOM_ID = 2;
 
-/**
- * Matches a valid header. The version is never ff, and an id is never all zeros. Version 00 ends with its flags. A
- * later version may have more fields.
- */
+/** Version ff and ids of zeros are invalid. Version 00 ends with its flags, and a later one may have more fields. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
 const VERSION_00_LENGTH = 55;
 

@@ -34,10 +34,7 @@ export const isReplyStatus = (status: unknown): status is number => isBetween(st
 /** Shows a wrong status in a message. A text has quotes, because `the status is 404` would seem right. */
 export const showStatus = (status: unknown): string => (typeof status === 'string' ? `"${status}"` : String(status));
 
-/**
- * Returns whether the value is a function whose code runs when it is called. Returns false for a class, because a call
- * needs `new`. Returns false for a generator function, because a call only returns an iterator.
- */
+/** Whether a call of the value runs its code. A class needs `new`, and a generator function returns an iterator. */
 export function isPlainFunction(value: unknown): boolean {
   if (typeof value !== 'function' || Object.prototype.toString.call(value).endsWith('GeneratorFunction]')) return false;
   return !isClass(value);

@@ -79,10 +79,7 @@ function writePlain(status: number, parts: readonly Shape[], writer: SchemaWrite
   });
 }
 
-/**
- * Lists the parts of a union, also of a named union inside it. A union of JSON values alone stays one part, so that it
- * keeps its name in the document.
- */
+/** Lists the parts of a union. A union of JSON values alone stays one part, to keep its name in the document. */
 function listKindsApart(shape: Shape): Shape[] {
   const target = resolve(shape);
   const isMixed = target.kind === 'union' && includesKind(target, 'reply', 'bytes', 'file', 'events');

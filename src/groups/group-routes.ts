@@ -106,10 +106,7 @@ function rankOf(segment: Segment | undefined): number {
   return 2 - segment.suffix.length / (segment.suffix.length + 1);
 }
 
-/**
- * Refuses a route that no request can reach. A request `POST /api/order/cancel` calls the operation `cancel`, if there
- * is one, before any route.
- */
+/** Refuses a route that no request can reach. `POST /api/order/cancel` calls an operation `cancel` before any route. */
 function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string>): void {
   for (const route of routes) {
     const takers = samplesOf(route, routes).map((path) => {

@@ -195,10 +195,7 @@ function isLimit(value: unknown): boolean {
   );
 }
 
-/**
- * Says whether a value is a Standard Schema, which can be a function, or may be a JSON Schema. The contract refuses a
- * JSON Schema that no check implements (contract/schema/json-schema.ts).
- */
+/** Says whether a value is a Standard Schema, which can be a function, or may be a JSON Schema. */
 function isSchema(value: unknown): boolean {
   const standard: unknown = Object(value)['~standard'];
   return standard === undefined

@@ -15,10 +15,7 @@ import type { MountFacts } from './mount.ts';
 import { readSettings } from './operation-settings.ts';
 import { classOf, findProtections } from './protections.ts';
 
-/**
- * The only operations that a controller can inherit, besides routes such as `GET {id}`. Other inherited methods are
- * mostly helpers of a base class, so they do not answer requests.
- */
+/** A controller inherits only these operations, and routes. Other inherited methods mostly help a base class. */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
 export const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 const MOUNT_CURE = 'write export default mount(handler), or mount.node(application) for one such as Express';
@@ -175,10 +172,7 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
   return new Map(Object.entries(Object.getOwnPropertyDescriptors(holder)));
 }
 
-/**
- * @param fields the fields of the instance. A field replaces a method of the same name: with a function that wraps the
- *   method, or with undefined, which removes an inherited operation
- */
+/** @param fields of the instance. A field replaces a method of its name; undefined removes an inherited operation */
 function sortMembers(levels: Exported['levels'], fields: ReadonlyMap<string, PropertyDescriptor>, isHidden: IsHidden) {
   const methods = new Map<string, Pick<Operation, 'method' | 'depth'>>();
   const unexposed: Unexposed[] = [];

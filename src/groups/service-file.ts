@@ -42,10 +42,7 @@ export function refuseProperty(path: string, message: string, property: string |
   return new ContractError(`${path}:${line}`, message, 'INVALID_SERVICE_FILE');
 }
 
-/**
- * Returns the exports of the file. `tsx` compiles TypeScript to CommonJS where no package.json says otherwise. The
- * import of a CommonJS file has a default export that holds all exports.
- */
+/** `tsx` can compile to CommonJS. The import of such a file has a default export that holds all exports. */
 function exportsOf(module: Fields): Fields {
   const nested = module.default;
   return isObject(nested) && '__esModule' in nested ? nested : module;

@@ -219,10 +219,7 @@ export function createApp(parts: AppParts) {
     return excess > 0 && excess > streamedUploads.waitingCount() + waitingForGroups();
   }
 
-  /**
-   * Stops counting a request as in flight, and releases its body. Called when the answer is complete, or when a
-   * streamed answer begins, because MAX_CONNECTIONS limits streamed answers, and MAX_IN_FLIGHT does not.
-   */
+  /** Called when the answer is complete, or streams: MAX_CONNECTIONS limits streams, and MAX_IN_FLIGHT does not. */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
     exchange.body.received = undefined;
@@ -264,10 +261,7 @@ export function createApp(parts: AppParts) {
       for (const exchange of connections.lostExchanges) respond.complete(exchange, 499, 0);
       background.giveUp();
     },
-    /**
-     * Called by an `uncaughtException` listener. If code of the author led to the throw, and the request has no answer
-     * yet, the answer is a 500. An answer that streams is cut.
-     */
+    /** Called for an `uncaughtException`. If the author's code threw, the answer is a 500, or a stream is cut. */
     failCurrentRequest(thrown: unknown): void {
       const exchange = contexts.current();
       if (exchange === undefined || exchange.answer.isComplete) return;

@@ -8,10 +8,7 @@ import { runFollowed } from './request-event.ts';
 
 export type ExchangeContexts = ReturnType<typeof createExchangeContexts>;
 
-/**
- * One for all services of a process, as in a run of tests. Node 20 never forgets a storage. It visits each one whenever
- * a promise, a timer or a socket is created, so each service would slow down all later ones.
- */
+/** One for all services of a process: Node 20 never forgets a storage, and visits each for every promise and timer. */
 const storage = new AsyncLocalStorage<Exchange | undefined>();
 
 /** @param begin called before the first code of an author that an exchange runs */
@@ -45,10 +42,7 @@ function callAndFollow(work: () => unknown): unknown {
   return isThenable(result) ? Promise.resolve(result) : result;
 }
 
-/**
- * Below Node 24, an uncaught exception of `queueMicrotask` has no context. With this, the exception is thrown in the
- * next tick, which has one.
- */
+/** Below Node 24, an uncaught exception of `queueMicrotask` has no context. So it is thrown in the next tick. */
 export function keepContextOfMicrotasks(): void {
   const { queueMicrotask } = globalThis;
   if (Number.parseInt(process.versions.node, 10) >= 24) return;

@@ -15,12 +15,7 @@ import type { ResolvedPath } from './router.ts';
 /** A step that refuses throws an `HttpError`. A step that sends the answer ends the request. */
 export type Step = (exchange: Exchange) => Outcome;
 
-/**
- * The result of a step decides when the next step runs:
- * - `undefined`: at once
- * - a promise: when the promise resolves
- * - `later`: when the step itself continues the request
- */
+/** The next step runs at once (`undefined`), after a promise, or when this step itself continues (`later`). */
 export type Outcome = undefined | 'later' | Promise<undefined>;
 
 export interface RequestInput extends RequestParts {
@@ -165,10 +160,7 @@ export class Exchange {
   }
 }
 
-/**
- * Returns the trace that the client sent; undefined when the header `traceparent` is malformed. Log lines and
- * `params.trace` have this trace when no tracing tool makes spans of this service.
- */
+/** Returns the client's trace, for logs and `params.trace` without a tracing tool; undefined when it is malformed. */
 function receivedTrace(header: string): Trace | undefined {
   const context = parseTraceparent(header);
   if (context === undefined) return undefined;

@@ -97,10 +97,7 @@ function addToList(list: string | undefined, value: string): string {
 export class Request extends IncomingMessage {
   head: RequestHead | undefined;
   isHeadRead: boolean;
-  /**
-   * An error that was found before the request was served: an unknown `Expect`, or a fault in the body of a request
-   * that was waiting for the answers before its own.
-   */
+  /** Found before the request is served: an unknown `Expect`, or a fault in the body of a request that waits. */
   earlyError: ErrorCode | undefined;
   /** The bytes that came behind a WebSocket handshake; undefined for all other requests. */
   upgradeHead: Buffer | undefined;
@@ -183,10 +180,7 @@ function checkTransferCoding(request: Request, coding: string): void {
 /** Matches an id of the client that is safe in a header, a log line and a file name. */
 const WELL_FORMED_ID = /^[\w.-]{1,128}$/;
 
-/**
- * @returns a function that chooses the id of a request: the value of `X-Request-Id` if it is well-formed, or else a new
- *   one, made of a random prefix of the process and a count
- */
+/** Returns a function that chooses the id of a request: a well-formed `X-Request-Id`, or a prefix and a count. */
 export function createRequestIds(): (sent?: string) => string {
   // An id is not a secret, so this process need not load node:crypto (builtins.ts).
   const prefix = Array.from({ length: 12 }, () => Math.floor(Math.random() * 16).toString(16)).join('');

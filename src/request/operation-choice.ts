@@ -62,10 +62,7 @@ export function takesRequest(group: Group, verb: string, slugs: readonly string[
   );
 }
 
-/**
- * Returns the operation that is called by this name. A route cannot be called by its name, although a segment can
- * decode to that name (`GET%20%7Bid%7D`).
- */
+/** A route cannot be called by its name, although a segment can decode to that name (`GET%20%7Bid%7D`). */
 function operationByName(group: Group, routes: Group['strictRoutes'], name = ''): Operation | undefined {
   const operation = group.operations.get(name);
   return routes?.some((route) => route.name === operation?.name) ? undefined : operation;

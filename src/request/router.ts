@@ -27,10 +27,7 @@ const MAX_CACHED_PATHS = 1000;
 /** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
 const MAX_CACHED_PATH_LENGTH = 128;
 
-/**
- * @param basePath the path that all routes begin with
- * @throws Error when a row is malformed or dead; the message names a dead row and the first row that takes its requests
- */
+/** @throws Error when a row is malformed or dead; the message names it and the first row that takes its requests */
 export function createRouter(routes: readonly Route[], basePath = '/api') {
   const depth = basePath.split('/').length - 1;
   const patterns = routes.map((route) => parsePattern(route, routes));

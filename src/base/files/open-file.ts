@@ -176,9 +176,7 @@ function pieceOf(bytes: Buffer, start: number, end: number): Buffer {
 /** Bytes of a piece. One piece of each stream is in memory, and what its socket holds. */
 const PIECE_BYTES = 64 * 1024;
 
-/**
- * Streams a part of a content. A connection refers to the stream of its last answer. So the stream forgets the content.
- */
+/** Streams a part of a content, and then forgets the content: a connection keeps the stream of its last answer. */
 class BytesStream extends Readable {
   #bytes: Buffer | undefined;
   #release: (() => void) | undefined;

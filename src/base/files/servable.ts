@@ -7,11 +7,7 @@ const UNSAFE = /[\\/:\u0000-\u001f]/;
 /** The one folder whose name begins with a dot and whose content is public (RFC 8615). */
 const WELL_KNOWN = '.well-known';
 
-/**
- * Says whether a path may be served: no hidden file or folder, no step upwards, no device.
- *
- * @param segments decoded, each once
- */
+/** Says whether a path may be served: no hidden file, no step upwards, no device. @param segments decoded, each once */
 export function isServable(segments: readonly string[]): boolean {
   return segments.every(
     (segment) =>

@@ -55,11 +55,7 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
   return family === 4 ? 'ipv4' : 'ipv6';
 }
 
-/**
- * Removes two parts of an address:
- * - the IPv6 prefix of an IPv4 address (`::ffff:192.0.2.1`), which a server on all interfaces sees
- * - the zone (`fe80::1%eth0`), which has a meaning only on this machine
- */
+/** Removes the IPv6 prefix of an IPv4 address (`::ffff:192.0.2.1`), and the zone of this machine (`fe80::1%eth0`). */
 function plainAddress(address: string): string {
   // An IPv4 address has neither part. Nearly all addresses are IPv4, so this line saves the regular expressions.
   if (!address.includes(':')) return address;

@@ -17,10 +17,7 @@ export function cookieSetter(exchange: Exchange, parts: OriginParts) {
     exchange.answer.settableHeaders.setCookie(formatCookie(name, value, options, isHttps(exchange, parts)));
 }
 
-/**
- * Whether the client uses HTTPS. The header `X-Forwarded-Proto` is believed without a check of the proxy, because a
- * client that lies only makes its own cookies `Secure`.
- */
+/** Whether the client uses HTTPS. `X-Forwarded-Proto` is believed: by a lie, a client harms only its own cookies. */
 export function isHttps({ request: { headers } }: Exchange, { isSecure, publicOrigins }: OriginParts): boolean {
   return (
     isSecure ||

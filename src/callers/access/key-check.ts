@@ -73,10 +73,7 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
   };
 }
 
-/**
- * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, this one group
- * serves every URL, so the group of the URL is not checked.
- */
+/** Checks the verb and the group of the URL; only the verb for a row with a handler, whose group serves every URL. */
 export function checkRights({ caller: { row }, verb, groupInUrl }: Exchange): undefined {
   if (row === undefined) return;
   checkVerb(row, verb);

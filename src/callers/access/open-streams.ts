@@ -7,11 +7,7 @@ import type { Exchange } from '../../request/exchange.ts';
 import { checkStillAllowed, invalidCredential, storeAway } from './credential-rights.ts';
 import type { Caller, CallerTable } from './key-check.ts';
 
-/**
- * Watches a stream until its answer ends.
- *
- * @param end called with a refusal, when the key no longer allows the stream, or when the key can no longer be checked
- */
+/** Watches a stream until its answer ends. Calls `end` when the key no longer allows it, or cannot be checked. */
 export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;
 
 interface OpenStream {

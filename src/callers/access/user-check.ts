@@ -94,10 +94,7 @@ function readVerdict(outcome: unknown): undefined {
   throw new TypeError('a function in access must return true or false');
 }
 
-/**
- * Returns the header `WWW-Authenticate` of a refusal: the names of all schemes of type `http`, such as `Bearer, Basic`.
- * A browser asks for a password when it sees `Basic`. Without such schemes, returns undefined.
- */
+/** Returns the header `WWW-Authenticate`: the schemes of type `http`. A browser asks for a password at `Basic`. */
 function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOptions | undefined {
   const names = Object.values(schemes).flatMap((scheme) =>
     scheme.type === 'http' ? [capitalised(scheme.scheme)] : [],

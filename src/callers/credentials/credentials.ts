@@ -81,20 +81,14 @@ export async function createCredentials(options: CredentialsOptions) {
     });
   }
 
-  /**
-   * Refuses all credentials while the table is too old, because any of them may have been revoked since the last
-   * update. Authorization values of other services (kind `foreign`) are not refused.
-   */
+  /** Refuses all credentials while the table is too old: any may have been revoked. Values of other services pass. */
   async function identifyUnlessTooOld(authorization: string): Promise<IdentificationOrAway> {
     const caller = await identify(authorization);
     return shared?.isTooOld() && caller.kind !== 'foreign' ? { kind: 'away' } : caller;
   }
 
   return {
-    /**
-     * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be
-     * read first, or when the table is too old. Never throws or rejects.
-     */
+    /** Returns a promise only when the file must be read first, or the table is too old. Never throws or rejects. */
     identify: (authorization: string): IdentificationOrAway | Promise<IdentificationOrAway> =>
       shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization),
     /**

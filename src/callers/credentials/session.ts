@@ -61,11 +61,7 @@ function computeMac(key: Buffer, claims: string): Buffer {
 
 const MIN_KEY_LENGTH = 32;
 
-/**
- * Returns the text of the key file; `undefined` when there is no such file.
- *
- * @throws Error with a message of one line, when the file cannot be read or is too short to be a key
- */
+/** Returns the text of the key file; undefined without a file. @throws Error of one line when the text is no key */
 export function readSessionKey(dataDir: string): string | undefined {
   const path = join(dataDir, 'session.key');
   const content = readContent([path], Number.POSITIVE_INFINITY);
@@ -84,11 +80,8 @@ export function writeSessionKey(dataDir: string, text: string): void {
 }
 
 /**
- * Returns the text of the key file. When there is no file, makes one with a new key. Processes that do so at the same
- * time get the same key: each process writes a draft, but the final name can be linked to only one of the drafts. For
- * the other drafts, the link fails with EEXIST.
- *
- * @throws Error with a message of one line
+ * Returns the text of the key file, and makes one when there is none. Processes that do so at the same time get the
+ * same key: the final name can be linked to only one of their drafts. @throws Error with a message of one line
  */
 export function makeSessionKey(dataDir: string): string {
   const path = join(dataDir, 'session.key');

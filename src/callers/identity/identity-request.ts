@@ -9,10 +9,7 @@ import { isSameSecret } from './claims.ts';
 const MAX_NAME_LENGTH = 100;
 const MAX_DESCRIPTION_LENGTH = 500;
 const MAX_NONCE_LENGTH = 255;
-/**
- * Matches control characters, lone surrogates, line separators and marks of text direction. Names and descriptions with
- * one of them are refused, because such characters can make a terminal or a page show a false text.
- */
+/** Characters that can make a terminal or a page show a false text: controls, surrogates, marks of direction. */
 const DECEPTIVE_CHARACTER = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 export interface IdentityRequest {

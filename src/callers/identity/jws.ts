@@ -33,10 +33,7 @@ export function parseJws(token: unknown) {
   return { ...checkHeader(header), header, payload, signature, signingInput };
 }
 
-/**
- * Returns the algorithm that `alg` names, and the checked `kid`. The members `jwk`, `jku`, `x5c` and `x5u` are ignored,
- * because a key that comes with the token proves nothing (RFC 8725 section 3.10).
- */
+/** Ignores `jwk`, `jku`, `x5c` and `x5u`: a key that comes with the token proves nothing (RFC 8725 section 3.10). */
 function checkHeader(header: Record<string, unknown>) {
   const { alg, kid } = header;
   // The names are case-sensitive: rs256 is not supported.

@@ -16,10 +16,7 @@ interface Account extends Bucket {
 export interface LedgerOptions {
   /** A clock in milliseconds that never goes back. */
   readonly now?: () => number;
-  /**
-   * Returns the number of machines among which each rate is divided. The number is 1 while the store counts for all
-   * machines, because each machine then enforces the whole rate.
-   */
+  /** Returns among how many machines each rate is divided: 1 while the store counts for all of them. */
   readonly machineCount?: () => number;
 }
 

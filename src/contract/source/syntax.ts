@@ -113,10 +113,7 @@ export interface Declaration {
   readonly type: TypeNode | undefined;
   /** The range of a constant's literal or an enum's braces, up to the next token. Empty for any other value. */
   readonly literalRange: readonly [number, number] | undefined;
-  /**
-   * Whether the value at run time can differ from the literal in the source: the name is declared by `let` or `var`, or
-   * in a pattern such as `{ a, b }`.
-   */
+  /** Whether the value can differ from the literal: the name is declared by `let` or `var`, or in a pattern. */
   readonly isValueUncertain?: boolean;
   /** The value of a function or a constant; undefined when it is none of the forms of a ValueNode. */
   readonly value: ValueNode | undefined;

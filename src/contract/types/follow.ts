@@ -101,10 +101,7 @@ const areOverloads = (signatures: readonly Pick<FunctionNode, 'params'>[]): bool
  */
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
-/**
- * Lists the members by name, in source order, without static members and `declare` fields. A spread (`...others`) or a
- * computed name can replace any member before it, so the members before it are left out.
- */
+/** Lists the members by name. Members before a spread or a computed name, which can replace them, are left out. */
 function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
   const cached = indexes.get(members);
   if (cached !== undefined) return cached;

@@ -14,10 +14,7 @@ import { LIMITS } from './check-cost.ts';
 import { meet } from './common-character.ts';
 import { countParts, type Part, parsePattern, type Sequence } from './parse-pattern.ts';
 
-/**
- * For each undecided choice: how many more times V8 can try it after its first try fails. Infinity means as many times
- * as the text has characters.
- */
+/** For each undecided choice, how often V8 can try it again; Infinity means as often as the text has characters. */
 export type Retries = readonly number[];
 
 /** How the round of a repetition is written. In a `delimited` one, the last choice may be undecided (rule 3). */

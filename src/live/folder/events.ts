@@ -13,11 +13,7 @@ export function createFolderEvents(onEvent: () => void) {
   /** By path. A folder that cannot be watched has no watcher. */
   const watchedFolders = new Map<string, { readonly identity: string; readonly watcher: FSWatcher | undefined }>();
 
-  /**
-   * Watches exactly these folders from now on.
-   *
-   * @returns whether a folder is new, so that no event has reported the changes in this folder before the call
-   */
+  /** Watches exactly these folders. @returns whether a folder is new, so that no event has reported its changes yet */
   function follow(folders: ReadonlySet<string>): boolean {
     for (const [path, { identity, watcher }] of watchedFolders) {
       if (folders.has(path) && identityOf(path) === identity) continue;

@@ -17,10 +17,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   /** The controllers folder comes first, then `folders`. */
   let folderStats: readonly (Stats | undefined)[] = [];
   let changedAt = 0;
-  /**
-   * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
-   * turn began, so one examination finds every file that existed when they were sent, even in a flood of unknown names.
-   */
+  /** All requests of a turn were sent before it began, so one examination finds every file that existed then. */
   let isExaminedThisTurn = false;
 
   return () => {

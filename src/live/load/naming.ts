@@ -63,11 +63,7 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
   }
 }
 
-/**
- * Returns the folders in `dir` whose names are valid for folders of controllers. Links are not followed.
- *
- * @throws the error of `readdir`
- */
+/** Returns the folders in `dir` with valid names. Links are not followed. @throws the error of `readdir` */
 export function listFolders(dir: string): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
     entry.isDirectory() && FOLDER_NAME.test(entry.name) ? [entry.name] : [],

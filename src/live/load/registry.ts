@@ -107,11 +107,7 @@ export function createGroups(options: GroupsOptions) {
     return groupsByUrl.has(urlName) || (group !== undefined && isServed(group) && listing().has(group));
   }
 
-  /**
-   * Returns the group that a URL names. Returns a promise only when a new file has to be imported.
-   *
-   * @throws HttpError GROUP_NOT_LOADABLE
-   */
+  /** Returns a promise only when a new file has to be imported. @throws HttpError GROUP_NOT_LOADABLE */
   const find = (groupInUrl: string) => groupsByUrl.get(groupInUrl) ?? findNew(groupInUrl);
 
   function findNew(groupInUrl: string): Group | undefined | Promise<Group | undefined> {

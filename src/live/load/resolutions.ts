@@ -104,11 +104,7 @@ function placesOf(specifier: string, importer: string): string[] {
   return Array.from(foldersAbove(importer), (folder) => join(folder, 'node_modules', name));
 }
 
-/**
- * Returns the paths whose change can cure a load without a package: `npm ci` brings them, one after the other.
- *
- * @param reason the message of Node
- */
+/** Returns the paths whose change can cure a load without a package: `npm ci` brings them, one after the other. */
 export function placesOfPackage(reason: string, importer: string): readonly string[] {
   const [, missing] = /Cannot find (?:package|module) '([^'.#][^']*)'/.exec(reason) ?? [];
   if (missing === undefined) return [];

@@ -44,11 +44,7 @@ export function createSourceTexts() {
     return loaded;
   }
 
-  /**
-   * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
-   *
-   * @param isFresh whether the file is imported by a new URL, so that Node reads the file again
-   */
+  /** Returns an empty text for an unreadable file. @param isFresh whether a new URL makes Node read the file again */
   function readBeforeImport(path: string, isFresh: boolean): string {
     try {
       const text = readSource(path);

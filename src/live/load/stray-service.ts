@@ -33,10 +33,7 @@ const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 export function createStraySearch(dir: string) {
   const usesDefineService = rememberByFile(isDefinition);
 
-  /**
-   * @param controllers the files that serve, by group
-   * @param imported the real paths that the service file has imported
-   */
+  /** @param imported the real paths that the service file has imported */
   return async (controllers: Controllers, imported: ReadonlySet<string>): Promise<Stray | undefined> => {
     const serviceFile = controllers.get(SERVICE);
     for (const name of listCodeFiles(dir, controllers)) {

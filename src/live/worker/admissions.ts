@@ -18,10 +18,7 @@ const MAX_WAITING = 100;
 /** Milliseconds for the supervisor's answer, which waits 14 s for an import. Only a blocked supervisor takes longer. */
 const MAX_ANSWER_TIME = 15_000;
 
-/**
- * @param ask asks the supervisor about a group
- * @param now returns milliseconds on a clock that never goes back
- */
+/** @param ask asks the supervisor about a group */
 export function createAdmissions(ask: (group: string) => void, now = () => performance.now()) {
   /** The questions without an answer, by group. All requests for the group share one. */
   const questions = new Map<string, { readonly answer: Promise<Answer | 'none'>; resolve(answer: Answer): void }>();

@@ -98,11 +98,7 @@ export function createCertificates(options: CertificatesOptions) {
       checkDue();
       await firstPair;
     },
-    /**
-     * Called when PORT is bound for the workers, before any of them loads.
-     *
-     * @param listener called whenever `state` returns something new
-     */
+    /** Called when PORT is bound, before any worker loads. `listener` is called when `state` returns something new. */
     handOverPort(port: number, listener: () => void): void {
       httpsPort = port;
       onChange = listener;

@@ -80,10 +80,7 @@ export function createRequestCounts() {
 
   return {
     countsFor,
-    /**
-     * @param duration milliseconds
-     * @param isClientFault whether the status is a 500 because the request named something unknown
-     */
+    /** @param duration milliseconds @param isClientFault a 500 because the request named something unknown */
     count(
       counts: OperationCounts,
       verb: string,

@@ -155,10 +155,7 @@ export function supervisorFacts(wantedWorkers: number, logLinesDropped: () => nu
   let cachedBuild: string | undefined;
   return {
     version: version(),
-    /**
-     * `0.1.0+5f2a9c0d`: the version, and a hash of the program, as in `runtime/` of a deployment. The files are read at
-     * the first scrape, because a start does not need them. A checkout without a build has the version alone.
-     */
+    /** The version and a hash of the program, read at the first scrape; without a build, the version alone. */
     build: () => (cachedBuild ??= attempt(buildName, version())),
     node: process.versions.node,
     wantedWorkers,
@@ -180,10 +177,7 @@ interface ConnectionLimits {
   readonly answerTimeout: number;
 }
 
-/**
- * Ends a connection whose client sends a second request before an answer, or does not read its answer in time. A client
- * that holds connections open could otherwise keep probes out, and fill the memory of the supervisor.
- */
+/** Cuts clients that ask before an answer or read it too late: they could keep probes out, and fill the memory. */
 export function limitConnections(server: Server, { maxConnections, answerTimeout }: ConnectionLimits): void {
   const connections = createRecentConnections(maxConnections);
   const socketsInUse = new WeakSet<object>();

@@ -57,11 +57,7 @@ export function createFollower({ store, replica, log, onPublished, onChanged, on
 
   schedule(0);
 
-  /**
-   * Makes a look. The look begins when the running one has ended, and all calls until then share the new look.
-   *
-   * @throws StoreAway
-   */
+  /** Makes a new look after the running one. All calls until the new look begins share it. @throws StoreAway */
   function look(): Promise<void> {
     nextLook ??= lastLook
       .catch(() => {})

@@ -30,10 +30,7 @@ const MEASURE_INTERVAL = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
-/**
- * Makes the server end a query soon after its client has closed the connection. A query that waits for a lock would
- * otherwise keep its connection until it has the lock, and the repetitions of the query could take all connections.
- */
+/** Ends a query soon after its client is gone: queries that wait for a lock could take all connections. */
 const CHECK_CLIENT = "set client_connection_check_interval = '1s'";
 
 export function createPostgresStore(options: PostgresOptions) {

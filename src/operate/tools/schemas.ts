@@ -85,10 +85,7 @@ function dataSchema(
   return isQuery ? { type: 'object' } : {};
 }
 
-/**
- * Returns a schema that forbids the fields which an object does not declare. The operation would ignore such a field in
- * silence, and a model that has misspelt a filter would take the whole list for the filtered one.
- */
+/** Forbids undeclared fields. A model that misspells a filter would else take the whole list for the filtered one. */
 function closeSchema(schema: Schema, defs: Defs): Schema {
   const target = resolveReference(schema, defs);
   return isOpen(target) ? schema : { ...target, additionalProperties: false };
@@ -107,10 +104,7 @@ export function outputSchema(contract: OperationContract, defs: Defs): object | 
   return withDefs(schemas.length === 1 ? first : { type: 'object', anyOf: schemas }, defs);
 }
 
-/**
- * Returns the schema of a result for a tool. The root of such a schema must have the type `object`, so a list becomes
- * `{ items }`. Returns undefined when the result is neither an object nor a list.
- */
+/** The root of a tool's schema must be an object, so a list becomes `{ items }`. Undefined for any other result. */
 function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   const target = resolveReference(schema, defs);
   if (target.type === 'object') return target;

@@ -65,10 +65,7 @@ const NOT_ASCII = /[^\0-\x7f]/;
 /** With the flag `u`, a pair of surrogates is one character, so only lone surrogates match. */
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
-/**
- * Quotes a text, cut to MAX_TEXT_LENGTH, without lone surrogates (halves of a character). Protobuf allows only
- * well-formed texts, so a collector can refuse the whole body because of a lone surrogate.
- */
+/** Quotes a text, cut to MAX_TEXT_LENGTH, without lone surrogates: a collector can refuse the whole body for one. */
 function encodeText(text: string): string {
   const cut = text.slice(0, MAX_TEXT_LENGTH);
   return quote(NOT_ASCII.test(cut) ? cut.replace(LONE_SURROGATE, '\ufffd') : cut);
@@ -83,10 +80,7 @@ export function updateClockOffset(): void {
   if (Math.abs(current - clockOffset) > MAX_DRIFT) clockOffset = current;
 }
 
-/**
- * @param moment a time of `performance.now()`
- * @returns nanoseconds of Unix time, exact to a microsecond. A number of nanoseconds would not be exact
- */
+/** Returns nanoseconds of Unix time as text: a number is not exact. @param moment a time of `performance.now()` */
 export function formatNanoseconds(moment: number): string {
   return `${Math.floor((clockOffset + moment) * 1000)}000`;
 }

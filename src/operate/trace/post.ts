@@ -14,11 +14,7 @@ export type Outcome =
   /** The batch must not be sent again. The collector would refuse it again, or no time is left (exporter.ts). */
   | { readonly kind: 'lost'; readonly reason: string };
 
-/**
- * Sends one batch and never rejects.
- *
- * @param timeLimit milliseconds for the request and its answer, without the compression of the body
- */
+/** Sends one batch and never rejects. @param timeLimit milliseconds, without the compression of the body */
 export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 
 /** Milliseconds. Collectors close idle connections after some seconds, and a request that is sent just then fails. */

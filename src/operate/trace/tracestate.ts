@@ -16,10 +16,7 @@ const LONG_MEMBER = 128;
 const MEMBER =
   /^([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 
-/**
- * @param lines the values of all header lines with the name `tracestate`, in their order
- * @returns the list without blanks and empty members, cut to `MAX_LIST_LENGTH`; '' for a list that breaks a rule
- */
+/** Returns the list without blanks and empty members, cut to `MAX_LIST_LENGTH`; '' for a list that breaks a rule. */
 export function parseTracestate(lines: readonly string[]): string {
   const members = lines
     .join(',')

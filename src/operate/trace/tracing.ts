@@ -84,10 +84,7 @@ function resourceOf({ resource }: TraceSettings, service: TracingOptions['servic
   ]);
 }
 
-/**
- * @param hosts the setting TRACE_PROPAGATE
- * @returns a function that says whether a host gets the headers of the trace; `*.internal` also matches `a.b.internal`
- */
+/** Returns whether a host gets the headers of the trace; `*.internal` also matches `a.b.internal`. */
 function createHostMatcher(hosts: readonly string[] | 'all'): (host: string) => boolean {
   if (hosts === 'all') return () => true;
   return (host) => {

@@ -26,10 +26,7 @@ export const NO_STORE = ['Cache-Control', 'no-store'];
 const EXPOSE = 'Access-Control-Expose-Headers';
 /** The last header lines of an answer. The sender fills in the two empty values, at the indexes -3 and -1. */
 export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
-/**
- * Maximum number of header sets in memory. If `cors` allows `https://*.example.com`, a client can invent any number of
- * subdomains, and could fill the memory.
- */
+/** Header sets in memory. With `https://*.example.com` in `cors`, a client can invent any number of subdomains. */
 const MAX_SETS = 100;
 
 /** @param service the service file; undefined when every answer gets the headers of docs/REFERENCE.md */

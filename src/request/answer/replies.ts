@@ -252,10 +252,7 @@ function contentLength(status: number, body: WholeBody | LiveBody): number | und
   return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
 }
 
-/**
- * Discards a result that is not sent, or whose body is not sent. Closes the files and connections that the result
- * holds, and ignores later errors of its stream or promise.
- */
+/** Discards a result that is not sent: closes its files and connections, and ignores its later errors. */
 export function discardResult(value: unknown): void {
   try {
     const content = isReply(value) ? value.body : value;

@@ -48,10 +48,7 @@ export interface ResponderOptions {
 }
 
 const NO_HEADERS: readonly string[] = [];
-/**
- * Errors after which the connection ends, because the start of the next request cannot be found, or because the rest of
- * the body is not worth reading.
- */
+/** Errors that end the connection: the next request cannot be found, or the body's rest is not worth reading. */
 const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
   'UNSUPPORTED_TRANSFER_CODING',

@@ -8,10 +8,7 @@ const COST_BESIDE_LENGTH = 16 * 1024;
 const FREE_COST = 128 * 1024;
 /** When the pieces of one turn have cost this much, each stream beyond FREE_COST waits before its next piece. */
 const TURN_QUOTA = 256 * 1024;
-/**
- * Maximum number of waiting streams that continue in one turn. TURN_QUOTA cannot limit them: all waiting streams would
- * be started in one loop, before the first of them has sent its piece and its cost is counted.
- */
+/** Maximum waiting streams that continue in one turn. TURN_QUOTA alone would start all before a cost is counted. */
 const STREAMS_A_TURN = 4;
 
 /** For each waiting stream, the function that sends its next piece. */

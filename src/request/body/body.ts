@@ -12,11 +12,7 @@ import type { StreamedUploads } from './streamed-uploads.ts';
 
 /** Receives the outcome of each body. One sink serves all requests: a sink for each would cost 2 percent of a POST. */
 export interface DataSink {
-  /**
-   * @param data undefined when the body is empty, which counts as no body
-   * @param query the query that the caller passed to readBody()
-   * @param bytes the inflated body, for operations that read it raw
-   */
+  /** @param data undefined for an empty body @param bytes inflated, for operations that read them raw */
   done(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): void;
   /** Can be called again for the same exchange, and then has no effect. */
   fail(exchange: Exchange, error: unknown): void;

@@ -36,10 +36,7 @@ export function bodyKindOf(contentType: string | undefined, accepts?: readonly s
 
 const DECODED = ['JSON', 'a form (urlencoded or multipart)', 'text/plain'];
 
-/**
- * @param others what the operation accepts beside `accepts`, in words
- * @throws HttpError UNSUPPORTED_MEDIA_TYPE, whose message lists `others`, and then `accepts`
- */
+/** @param others accepted beside `accepts`, in words @throws HttpError UNSUPPORTED_MEDIA_TYPE, which lists both */
 export function checkAccepted(
   contentType: string | undefined,
   accepts: readonly string[] | undefined,

@@ -18,11 +18,8 @@ export interface ConnectionLimits extends SlowReaderLimits {
   /** Milliseconds that a connection may be idle between two requests. */
   readonly keepAliveTimeout: number;
   /**
-   * Maximum number of connections at a time. When a new connection exceeds the maximum, one connection is closed: the
-   * first of these that exists.
-   * - the oldest connection that has sent no request
-   * - the connection that has been idle for longest
-   * - the new connection itself
+   * Maximum number of connections at a time. A new connection beyond this maximum closes one connection: the oldest
+   * that has sent no request, or else the one that has been idle for longest, or else the new connection itself.
    */
   readonly maxConnections: number;
   /** The highest descriptor of a connection. Beyond it, a new connection is treated as one beyond `maxConnections`. */

@@ -14,10 +14,7 @@ import { runInSlices } from '../table/slices.ts';
 import { type EditableTable, type EditOptions, editTableText } from './editable-table.ts';
 
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
-/**
- * The age in milliseconds after which the draft of a lock (base/folder-lock.ts) is removed when another machine has
- * written the draft. The processes of that machine cannot be checked, but a process waits for a lock only for seconds.
- */
+/** Milliseconds after which another machine's draft of a lock is removed. A process waits only seconds for a lock. */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
 export function tablePath(dataDir: string): string {

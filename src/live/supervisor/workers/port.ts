@@ -17,11 +17,7 @@ export interface Port {
   close(): void;
 }
 
-/**
- * @param port the port to bind; 0 means any free port
- * @param host the address to bind; undefined means all interfaces
- * @throws StartError if the port cannot be bound
- */
+/** @param port 0 for any free port @param host undefined for all interfaces @throws StartError */
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
   const fail = (code: string) => {
     const cure = code === 'EADDRINUSE' ? '; choose another one: PORT=3001 or --port 3001' : '';

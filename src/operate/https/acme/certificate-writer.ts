@@ -41,10 +41,7 @@ export function createCertificateRequest(domains: readonly string[], keys: KeyPa
   return appendSignature(der.sequence(version, subject, publicKeyInfo(keys.publicKey), attributes), keys.privateKey);
 }
 
-/**
- * @param keyAuthorization the answer to the challenge. The certificate contains the digest of this answer, which proves
- *   that this service serves `domain`.
- */
+/** @param keyAuthorization the answer to the challenge, whose digest proves that this service serves `domain` */
 export function createChallengeCertificate(domain: string, keyAuthorization: string): SecureChallenge {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
   // The extension is critical (`TRUE`). The value of every extension is an octet string, and here it contains another.

@@ -82,11 +82,7 @@ export function createAcmeClient(options: AcmeClientOptions) {
       }
       return completeOrder(order);
     },
-    /**
-     * Reads when to renew a certificate. The result is undefined when the directory has no renewal information.
-     *
-     * @throws AcmeError
-     */
+    /** Reads when to renew a certificate; undefined when the directory does not say. @throws AcmeError */
     async renewalInfo(renewalId: string): Promise<RenewalInfo | undefined> {
       directory = undefined;
       const baseUrl = (await readDirectory()).renewalInfo;

@@ -2,6 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
+import { nearestManifest } from '../../base/manifest.ts';
 import { readSourceOrEmpty } from '../../base/source-file.ts';
 import type { Place } from './load-error.ts';
 
@@ -60,4 +61,33 @@ function adviceOnType(reason: string, file: string): string | undefined {
   const path = resolve(dirname(file), specifier);
   const isType = existsSync(path) && new RegExp(`\\b(?:interface|type)\\s+${name}\\b`).test(readSourceOrEmpty(path));
   return isType ? `${name} is a type: ${cure}` : undefined;
+}
+
+/**
+ * Matches the errors of Node, tsx and esbuild for an ES module that is loaded as CommonJS. The field `type` of the
+ * nearest package.json decides that, which the errors do not say. `npm init` writes "commonjs".
+ */
+const TAKEN_FOR_COMMONJS =
+  /Unexpected token 'export'|Cannot use (?:import statement|'import\.meta') outside a module|top level bodies of modules|"cjs" output format/;
+
+/** Returns the cause with its cure, and the package.json to change; undefined when package.json is not the cause. */
+export function explainPackageType(message: string, file: string): { reason: string; dueTo: string } | undefined {
+  if (!TAKEN_FOR_COMMONJS.test(message)) return undefined;
+  const manifest = nearestManifest(dirname(file));
+  if (manifest?.fields.type === 'module') return undefined;
+  const [why, cure] = explainCommonJs(manifest);
+  const syntax = /top level bodies|Top-level await/.test(message)
+    ? 'await outside of an async function'
+    : 'import or export';
+  return {
+    reason: `Node takes it for CommonJS, because ${why}, and it has ${syntax}: ${cure}`,
+    dueTo: manifest?.path ?? join(dirname(file), 'package.json'),
+  };
+}
+
+function explainCommonJs(manifest: ReturnType<typeof nearestManifest>): readonly [why: string, cure: string] {
+  if (manifest === undefined) return ['there is no package.json above it', 'make one with "type": "module"'];
+  const { path, fields } = manifest;
+  const says = typeof fields.type === 'string' ? `says "type": ${JSON.stringify(fields.type)}` : 'has no "type"';
+  return [`${path} ${says}`, 'write "type": "module" there (npm pkg set type=module)'];
 }

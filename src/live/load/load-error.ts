@@ -10,8 +10,7 @@ import { ContractError } from '../../contract/contract-error.ts';
 import type { WantedType } from '../../contract/source/source-error.ts';
 import { isOwnFile } from '../../own-files.ts';
 import { filesReachedFrom } from './import-scan.ts';
-import { withAdvice } from './load-advice.ts';
-import { explainPackageType } from './package-type.ts';
+import { explainPackageType, withAdvice } from './load-advice.ts';
 import { placesOfPackage } from './resolutions.ts';
 
 export interface Place {

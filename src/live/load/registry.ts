@@ -3,13 +3,15 @@
 // is never imported again: for a changed file, the supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { attempt } from '../../base/failure.ts';
+import { attempt, errorMessage } from '../../base/failure.ts';
 import { FALLBACK, groupNameOf, isRoot, ROOT, SERVICE, urlNameOf } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
+import type { Fields } from '../../base/values.ts';
+import type { Reader } from '../../contract/reader.ts';
 import { type ContractOptions, withContract } from '../../groups/group-contract.ts';
 import { createMountGroup } from '../../groups/mount.ts';
 import { createGroup, type Group, instantiate } from '../../groups/operations.ts';
-import type { LoadedService } from '../../groups/service-file.ts';
+import { createService, type LoadedService, refuseProperty } from '../../groups/service-file.ts';
 import { applyRules, applyService } from '../../groups/service-rules.ts';
 import { checkTools, toolsOf } from '../../groups/tools.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -19,7 +21,6 @@ import { describeGroup } from './hints.ts';
 import { createListing } from './listing.ts';
 import { parseFileName, refuseTwin } from './naming.ts';
 import { createNewGroups, errorOf, type GroupOutcome, type NewGroupsOptions, notLoadable } from './new-groups.ts';
-import { factsOfService, readService } from './service-load.ts';
 import { createStraySearch, type Stray } from './stray-service.ts';
 
 /** By default, the files of the folder are loaded. */
@@ -247,4 +248,21 @@ function refuseService(file: string, error: string): GroupLoad {
 /** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
 function isGone(path: string): boolean {
   return attempt(() => lstatSync(path, { throwIfNoEntry: false }) === undefined, false);
+}
+
+/** Reads the rules and the tasks, whose code is loaded only for them. @throws ContractError with a line */
+async function readService(path: string, module: Fields, reader: Reader): Promise<LoadedService> {
+  const service = createService(path, module, () => reader.readErrorBody(path));
+  if (service.background === undefined) return service;
+  const { readTasks } = await import('../tasks/task.ts');
+  try {
+    return Object.freeze({ ...service, tasks: readTasks(service.background) });
+  } catch (error) {
+    throw refuseProperty(path, `background: ${errorMessage(error)}`, errorMessage(error).split(':', 1)[0]);
+  }
+}
+
+function factsOfService({ folders, isEmpty, start, tasks }: LoadedService): Partial<GroupLoad> {
+  const facts = Array.from(tasks?.values() ?? [], ({ name, plan, catchUp }) => ({ name, plan, catchUp }));
+  return { folders, isEmpty, ...(start && { hasStart: true }), ...(tasks && { tasks: facts }) };
 }

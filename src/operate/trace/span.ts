@@ -1,11 +1,11 @@
 // A span from its beginning to its end. One that is not sampled is never exported, but has ids for logs and calls.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import type { SpanOptions, Trace } from '../../api/controller/trace.ts';
+import { crypto } from '../../base/builtins.ts';
 import { attempt } from '../../base/failure.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../../base/traceparent.ts';
 import { isThenable } from '../../base/values.ts';
 import type { EndedSpan } from './exporter.ts';
-import { newSpanId, newTraceId } from './ids.ts';
 import { type Attributes, copyAttributes, encodeSpan, type Kind, sizeOf } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
@@ -180,3 +180,25 @@ function observe(thenable: PromiseLike<unknown>, end: () => void, fail: (error: 
   };
   if (!Reflect.defineProperty(thenable, 'then', { value: observedThen, configurable: true, writable: true })) end();
 }
+
+/** Ids are slices of a long random text: a call of the generator for each would cost more than the rest of a span. */
+const POOL_BYTES = 8192;
+/** An id of zeros is invalid. So a text with as many zeros in a row as a span id has is not used. */
+const ZEROS = '0'.repeat(16);
+
+let digits = '';
+let offset = 0;
+
+function takeDigits(length: number): string {
+  if (offset + length > digits.length) {
+    do digits = crypto().randomBytes(POOL_BYTES).toString('hex');
+    while (digits.includes(ZEROS));
+    offset = 0;
+  }
+  const id = digits.slice(offset, offset + length);
+  offset += length;
+  return id;
+}
+
+export const newTraceId = (): string => takeDigits(32);
+export const newSpanId = (): string => takeDigits(16);

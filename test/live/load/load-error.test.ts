@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { LoadRefusal } from '../../../src/base/load-refusal.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { explainPackageType } from '../../../src/live/load/load-advice.ts';
 import { describeLoadError } from '../../../src/live/load/load-error.ts';
-import { explainPackageType } from '../../../src/live/load/package-type.ts';
 import { createGroups } from '../../../src/live/load/registry.ts';
 import { createFolder } from '../../support/folder.ts';
 

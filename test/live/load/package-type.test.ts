@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { isDistCurrent } from '../../../build.mjs';
 import { createLog } from '../../../src/base/log.ts';
-import { explainPackageType } from '../../../src/live/load/package-type.ts';
+import { explainPackageType } from '../../../src/live/load/load-advice.ts';
 import { createGroups } from '../../../src/live/load/registry.ts';
 import { ask, json } from '../../support/cluster-client.ts';
 import { startService } from '../../support/cluster-server.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readTraceSettings, type TraceSettings } from '../../../src/operate/trace/environment.ts';
-import { newSpanId, newTraceId } from '../../../src/operate/trace/ids.ts';
 import { type CreateSampler, SAMPLERS } from '../../../src/operate/trace/sampler.ts';
+import { newSpanId, newTraceId } from '../../../src/operate/trace/span.ts';
 
 const BASE = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 

@@ -1,5 +1,6 @@
 // The declarations in the source of a controller, from which the checks of requests, the output of the commands and the
 // OpenAPI document are made.
+import type { ErrorDetail } from '../base/errors.ts';
 
 /**
  * A JSON Schema of draft 2020-12. A reference has the form `#/$defs/Name` and points into the `defs` of the group. The
@@ -93,13 +94,7 @@ export interface GroupContract {
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 /** One mistake of a request. It never contains a value that the client sent. */
-export interface Problem {
-  readonly in: 'body' | 'query' | 'path' | 'header';
-  /** A JSON pointer (RFC 6901) into the part that `in` names; empty for the whole part. */
-  readonly pointer: string;
-  readonly message: string;
+export interface Problem extends Required<Pick<ErrorDetail, 'in' | 'pointer' | 'message' | 'params'>> {
   /** The keyword of JSON Schema that the value breaks; `depth`, `steps` or `library` for what has no keyword. */
   readonly code: string;
-  /** The values in the message, for a translation, such as `{ limit: 3 }`. */
-  readonly params: Readonly<Record<string, unknown>>;
 }

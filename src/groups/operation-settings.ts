@@ -85,7 +85,6 @@ export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 
-/** The settings in one class or object, by the name of the operation. The name `'*'` stands for all operations. */
 export function isValidSetting(property: keyof OperationSettings, value: unknown): boolean {
   return PROPERTIES[property][0](value);
 }

@@ -66,7 +66,6 @@ export interface Group {
 export interface Unexposed {
   readonly name: string;
   readonly reason: string;
-  readonly method: unknown;
 }
 
 /**
@@ -185,7 +184,7 @@ function sortMembers(levels: Exported['levels'], fields: ReadonlyMap<string, Pro
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
       const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth, isHidden);
-      if (reason !== undefined) unexposed.push({ name, reason, method });
+      if (reason !== undefined) unexposed.push({ name, reason });
       else methods.set(name, { method: method as OperationMethod, depth });
     }
   }
@@ -203,8 +202,8 @@ function whyUnexposed(name: string, depth: number, isHidden: IsHidden): string |
 }
 
 function methodsAmong(holder: object, reason: string): Unexposed[] {
-  return Array.from(propertiesOf(holder), ([name, { value }]) => ({ name, reason, method: value as unknown })).filter(
-    ({ method }) => typeof method === 'function' && !isClass(method),
+  return Array.from(propertiesOf(holder)).flatMap(([name, { value }]) =>
+    typeof value === 'function' && !isClass(value) ? [{ name, reason }] : [],
   );
 }
 

@@ -1,6 +1,6 @@
 // The types of `static operations`, the settings that a controller declares for its operations.
 // groups/operation-settings.ts reads the settings and refuses wrong ones.
-import type { IncomingHttpHeaders } from 'node:http';
+import type { ControllerParams } from '../controller.ts';
 import type { Reply } from './reply.ts';
 import type { AccessParamsOf } from './service.ts';
 
@@ -50,14 +50,7 @@ export type AccessRule<User = unknown> =
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
 /** The argument of `by`: a request before its body has arrived. */
-export interface LimitParams {
-  /** The values of the segments that the route names, as texts. */
-  readonly path: Readonly<Record<string, string>>;
-  /** The values of the query string, as texts. A repeated key has a list as its value. */
-  readonly query: Readonly<Record<string, string | string[]>>;
-  readonly headers: IncomingHttpHeaders;
-  /** The IP address of the client. */
-  readonly address: string;
+export interface LimitParams extends Pick<ControllerParams, 'path' | 'query' | 'headers' | 'address'> {
   /** The user whom `authenticate` of the service file has found. */
   readonly user?: unknown;
 }

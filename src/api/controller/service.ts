@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../../base/errors.ts';
 import { isErrorStatus, isPlainObject, showStatus } from '../../base/values.ts';
-import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
+import type { ControllerParams, OperationLog } from '../controller.ts';
 import type { HeaderSetters } from './answer-headers.ts';
 import type { Mount } from './mount.ts';
 import type { Access } from './operations.ts';
@@ -22,29 +22,15 @@ export interface ServiceUser {
 }
 
 /** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
-export interface AccessParams extends HeaderSetters {
+export interface AccessParams
+  extends HeaderSetters,
+    Pick<ControllerParams, 'application' | 'cookies' | 'address' | 'log' | 'signal'>,
+    Pick<ControllerParams, 'path' | 'query' | 'method' | 'verb'> {
   /** The header `Authorization`; undefined without the header, and when it has a credential of Gatefold. */
   readonly authorization: string | undefined;
-  /** The application whose credential the request has; undefined when the request has none. */
-  readonly application?: CallingApplication;
   readonly request: IncomingMessage;
-  /** The cookies of the request, by name, decoded. The object has no prototype. */
-  readonly cookies: Readonly<Record<string, string>>;
-  /** The IP address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
-  readonly address: string;
-  readonly log: OperationLog;
-  /** A signal that is aborted when the client disconnects, or when the operation has used up its `timeout`. */
-  readonly signal: AbortSignal;
-  /** The values of the segments that the route names, by name: `{ id: '7' }` for `GET {id}`. */
-  readonly path: Readonly<Record<string, string>>;
-  /** The values of the query string, as texts. A repeated key has a list as its value. */
-  readonly query: Readonly<Record<string, string | string[]>>;
   /** The name of the group, such as `order`, also for a URL that spells it `Order`. */
   readonly page: string;
-  /** The name of the operation, such as `index` or `GET {id}`. */
-  readonly method: string;
-  /** The HTTP method in upper case. */
-  readonly verb: string;
 }
 
 /** The argument of a function in `access`: a request, and its user if there is one. */

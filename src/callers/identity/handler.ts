@@ -2,16 +2,15 @@
 import { join } from 'node:path';
 import type { ControllerParams } from '../../api/controller.ts';
 import { refusal } from '../../base/errors.ts';
-import { idsOf, type Log } from '../../base/log.ts';
+import { idsOf } from '../../base/log.ts';
 import type { Fields } from '../../base/values.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { CredentialRow, Owner } from '../credentials/table/row.ts';
 import type { VerifiedIdentity } from './claims.ts';
-import type { Fetch } from './fetch-json.ts';
 import { verifyIdToken } from './id-token.ts';
 import { type IdentityRequest, parseRegister, parseSignIn } from './identity-request.ts';
 import { InvalidToken } from './invalid-token.ts';
-import { createKeySets, KeysUnavailable } from './jwks.ts';
+import { createKeySets, type KeySetsOptions, KeysUnavailable } from './jwks.ts';
 import { mayRegister } from './provider-rows.ts';
 import { createProviders } from './providers.ts';
 
@@ -28,15 +27,11 @@ export interface Accounts extends Pick<Credentials, 'issueSession'> {
 
 export type Identity = ReturnType<typeof createIdentity>;
 
-export interface IdentityOptions {
+export interface IdentityOptions extends KeySetsOptions {
   readonly dataDir: string;
-  readonly log: Log;
   readonly accounts: Accounts;
-  readonly fetch?: Fetch;
   /** Returns the current Unix time in milliseconds, for the times in a token. */
   readonly now?: () => number;
-  /** A monotonic clock in milliseconds, for the lifetime of keys in memory. */
-  readonly clock?: () => number;
 }
 
 /** @throws Error of one line, when the file of the providers exists and cannot be read */

@@ -291,6 +291,8 @@ describe('the log writer', () => {
     const script = `import { createLogWriter } from ${WRITER};
       const writer = createLogWriter(2);
       for (let i = 0; i < 3000; i++) writer.write(JSON.stringify({ i, text: 'ü'.repeat(i % 700) }) + '\\n');
+      // This process, which reads, can pause for longer than \`close\` waits.
+      Date.now = () => 0;
       writer.close();
       process.exit();`;
     let received = '';

@@ -276,6 +276,7 @@ describe('MAX_CONNECTIONS', () => {
       return socket;
     };
     const busy = await dial(get('/api/count/held'));
+    while (small.app.inFlight() === 0) await turn();
     const older = await dial(get('/api/count'));
     const newer = await dial(get('/api/count'));
     const closed = once(older, 'close');

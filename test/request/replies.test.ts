@@ -189,8 +189,7 @@ const lineOf = (operation: string, event = 'request') =>
   service.lines.findLast((line) => line.event === event && line.operation === operation);
 /** Resolves with the log line of a request, which is written when the last byte is sent. */
 async function logged(operation: string, event = 'request') {
-  for (let i = 0; i < 200 && lineOf(operation, event) === undefined; i++)
-    await new Promise((done) => setTimeout(done, 5));
+  while (lineOf(operation, event) === undefined) await new Promise((done) => setTimeout(done, 5));
   return lineOf(operation, event);
 }
 

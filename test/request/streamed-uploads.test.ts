@@ -102,6 +102,8 @@ test('a body has REQUEST_TIMEOUT, or bodyTimeout of its operation, or as a strea
     { path: 'PATCH /api/file', piece: 'x'.repeat(2048), answer: '', seconds: 0 },
     { path: 'PUT /api/node', piece: 'x'.repeat(2048), answer: '', seconds: 0 },
   ];
+  const peers = new Map<number | undefined, Socket>();
+  service.app.server.on('connection', (peer) => peers.set(peer.remotePort, peer));
   const sockets = bodies.map((body) => {
     const socket = connect(service.port, '127.0.0.1');
     t.after(() => socket.destroy());
@@ -113,14 +115,25 @@ test('a body has REQUEST_TIMEOUT, or bodyTimeout of its operation, or as a strea
     return socket;
   });
   while (service.app.inFlight() < bodies.length) await turn();
+  /** The service has read what its client has sent, or the client has read the answer. */
+  const hasArrived = ({ localPort, bytesWritten }: Socket, { answer }: { answer: string }) => {
+    const peer = peers.get(localPort);
+    return answer !== '' || (peer?.bytesWritten === 0 && peer.bytesRead >= bytesWritten);
+  };
+  const allArrived = async () => {
+    while (!sockets.every((socket, i) => hasArrived(socket, bodies[i] ?? assert.fail()))) await turn();
+    // The operations get the bytes within a few turns.
+    for (let turns = 0; turns < 10; turns++) await turn();
+  };
   for (let second = 0; second < 90; second++)
     await pass(1, async () => {
+      await allArrived();
       for (const [i, body] of bodies.entries()) {
         if (body.answer !== '') continue;
         body.seconds = second;
         sockets[i]?.write(body.piece);
       }
-      for (let turns = 0; turns < 30; turns++) await turn();
+      await allArrived();
     });
   for (const body of bodies.slice(0, 4)) assertEnvelope(parseRaw(body.answer), 408, 'REQUEST_TIMEOUT');
   const [whole = 0, longer = 0, stream = 0, web = 0, ...endless] = bodies.map(({ seconds }) => seconds);

@@ -102,6 +102,6 @@ test('a holder that has ended is dead, also when its parent does not wait for it
   const holder = processName(Number(pid));
   assert.equal(isDead(holder, false), false);
   process.kill(Number(pid), 'SIGKILL');
-  for (const end = Date.now() + 20_000; !isDead(holder, false) && Date.now() < end; ) await sleep(5);
+  for (const end = Date.now() + 60_000; !isDead(holder, false) && Date.now() < end; ) await sleep(5);
   assert.equal(isDead(holder, false), true);
 });

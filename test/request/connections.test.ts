@@ -220,7 +220,7 @@ test('closeIdleConnections leaves a connection time for its next request after t
   t.after(() => client.destroy());
   for (let requests = 0; requests < 3; requests++) {
     client.write('GET /api/test HTTP/1.1\r\nHost: x\r\n\r\n');
-    const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
+    const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(60_000) });
     assert.match(String(answer), /^HTTP\/1\.1 200 /);
     look(service.app.server, 25);
   }
@@ -247,7 +247,7 @@ test('closeIdleConnections keeps a connection that has received a part of its ne
   while (socket.bytesRead < request.length + 20 && !socket.destroyed) await turn();
   look(server, 30);
   client.write(request.slice(20));
-  const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
+  const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(60_000) });
   assert.match(String(answer), /^HTTP\/1\.1 200 /);
   const closed = once(client, 'close');
   look(server, 31);

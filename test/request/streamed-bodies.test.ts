@@ -332,7 +332,7 @@ describe('a streamed body', () => {
         text += piece;
       });
       const answered = async (what: string) => {
-        while (!text.includes(what)) await once(socket, 'data', { signal: AbortSignal.timeout(10_000) });
+        while (!text.includes(what)) await once(socket, 'data', { signal: AbortSignal.timeout(60_000) });
       };
       socket.write(
         `POST /api/part/${operation} HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${body.length}\r\n\r\n`,

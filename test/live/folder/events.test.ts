@@ -75,7 +75,7 @@ describe('createFolderEvents', { skip }, () => {
 });
 
 describe('createFolderWatch with events', { skip }, () => {
-  it('polls soon after an event, and not before', { timeout: 20_000 }, async (test) => {
+  it('polls soon after an event, and not before', { timeout: 60_000 }, async (test) => {
     mock.timers.enable({ apis: ['setTimeout'] });
     test.after(() => mock.timers.reset());
     const dir = createFolder(test, { 'AController.js': '1' });

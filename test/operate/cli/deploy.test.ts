@@ -334,7 +334,7 @@ test('the probe ends for a folder that nobody can make', {
   skip: existsSync('/proc/self') ? false : 'no /proc',
 }, () => {
   const command = probeCommand({ dir: '/proc/shop/api', gatefoldCopy: '1', setup: true });
-  const printed = execFileSync('sh', ['-c', command], { encoding: 'utf8', timeout: 20_000, killSignal: 'SIGKILL' });
+  const printed = execFileSync('sh', ['-c', command], { encoding: 'utf8', timeout: 60_000, killSignal: 'SIGKILL' });
   assert.equal(JSON.parse(printed.slice(MARK.length)).refusal, 'ENOENT');
 });
 

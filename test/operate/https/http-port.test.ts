@@ -24,6 +24,10 @@ const to = (path: string) =>
 
 const isServed = (host: string) => host === 'api.example.com';
 
+/** A client whose bytes are not all read when the connection ends gets a reset. */
+const closeOf = (socket: Socket) =>
+  new Promise<void>((closed) => socket.on('error', () => {}).once('close', () => closed()));
+
 describe('createHttpPort', () => {
   let port = 0;
   const challenge = {
@@ -49,10 +53,9 @@ describe('createHttpPort', () => {
     socket.on('data', (chunk) => {
       text += chunk;
     });
-    // A client that is still sending when the connection ends gets a reset.
-    socket.on('error', () => {});
+    const closed = closeOf(socket);
     socket.write(bytes, 'latin1');
-    await once(socket, 'close');
+    await closed;
     return text;
   }
 
@@ -179,7 +182,9 @@ describe('createHttpPort', () => {
 
   test('limits the wait for a head, for a body, and for a client that sends nothing', async (test) => {
     const [brief = 0] = await freePorts(1);
-    const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 500 });
+    // Node looks for late requests once a second, and a silent connection is cut after twice this time.
+    const timeoutMs = 1100;
+    const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs });
     await hasty.listen();
     test.after(() => hasty.close());
     const answers = [
@@ -203,12 +208,12 @@ describe('createHttpPort', () => {
       timeoutMs: 600_000,
     });
     await ending.listen();
-    const socket = connect(brief, '127.0.0.1').on('error', () => {});
+    const socket = connect(brief, '127.0.0.1');
+    const closed = closeOf(socket);
     socket.resume().write('GET /a HTTP/1.1\r\nHost: api.exa');
     await once(socket, 'connect');
     // The server accepts connections in order, so an answer to a later one shows that this one was accepted.
     await send(`GET /a HTTP/1.1\r\n${HOST}\r\n`, brief);
-    const closed = once(socket, 'close');
     ending.close();
     await closed;
   });

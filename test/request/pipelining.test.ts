@@ -50,6 +50,9 @@ async function open(t: { after(fn: () => void): void }, bytes: string): Promise<
   return socket;
 }
 
+/** A client that still sends when the server has left gets a reset. */
+const closeOf = (socket: Socket) => new Promise<void>((closed) => socket.once('close', () => closed()));
+
 const collected = (socket: Socket & { text: string }) => {
   socket.setEncoding('latin1');
   socket.on('data', (chunk) => {
@@ -195,7 +198,7 @@ describe('the end of a connection', () => {
     test(name, async (t) => {
       const start = await total();
       const socket = collected(await open(t, ''));
-      const closed = once(socket, 'close');
+      const closed = closeOf(socket);
       for (const [i, segment] of segments.entries()) {
         if (i > 0) await once(socket, 'data');
         socket.write(segment);
@@ -221,7 +224,7 @@ describe('the end of a connection', () => {
     await Promise.all(
       rows.map(async ([[first = '', second], answer]) => {
         const socket = collected(await open(t, first));
-        const closed = once(socket, 'close');
+        const closed = closeOf(socket);
         await once(socket, 'data');
         if (second !== undefined) socket.write(second);
         await closed;

@@ -70,7 +70,7 @@ function open(
   let text = '';
   socket.setEncoding('latin1').on('data', (piece: string) => (text += piece));
   socket.on('error', () => {});
-  const closed = once(socket, 'close').then(() => text);
+  const closed = new Promise<string>((resolve) => socket.once('close', () => resolve(text)));
   socket.write(bytes);
   return {
     ...{ socket, closed, text: () => text },

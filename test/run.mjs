@@ -31,6 +31,8 @@ import { pathToFileURL } from 'node:url';
  * more processor time. With more than this, the last process would run alone for longer.
  */
 const MAX_WEIGHT = 24;
+/** Milliseconds after which a test is long. The time limits that tests have are longer. */
+const LONG_TEST_MS = 50_000;
 /** A test file that imports one of these starts whole services or commands, which takes most of its time. */
 const STARTS_PROCESSES =
   /support\/(cluster-server|command-bench|credentials-bench|deployed|store-machines|task-notes)\.ts/;
@@ -131,10 +133,12 @@ function groupFiles(files) {
   }
   // Heavy groups begin first. Otherwise the run would end with one heavy group on one core.
   groups.sort((a, b) => b.weight - a.weight);
+  const reports = pathToFileURL(join(import.meta.dirname, 'support/long-tests.mjs')).href;
+  const head = `import { reportLongTests } from '${reports}';\nreportLongTests(${LONG_TEST_MS});`;
   return groups.map(({ room, files }, index) => {
     const path = join(folder, `${relative('.', room).replaceAll(/[\\/]/g, '-')}-${index + 1}.mjs`);
     const urls = files.map((file) => [file, pathToFileURL(runnablePath(file)).href]);
-    writeFileSync(path, `const files = ${JSON.stringify(urls)};\n${GROUP}`);
+    writeFileSync(path, `${head}\nconst files = ${JSON.stringify(urls)};\n${GROUP}`);
     return path;
   });
 }

@@ -63,7 +63,7 @@ test('the package has no run-time dependency, and its lock file has no download 
 
 describe('the code blocks of the README', {
   skip: hasCurl ? false : 'curl is not installed, or has no --json',
-  timeout: 110_000,
+  timeout: 200_000,
 }, () => {
   test('run in their order and give the output that the README shows', async (t) => {
     const reader = createReader(t);

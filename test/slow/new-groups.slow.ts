@@ -168,14 +168,15 @@ describe('a group that failed to load is retried without a change of the folder'
   });
 
   it('and a retry that hangs delays neither a replacement nor a change', async (test) => {
-    // The import waits for a database that never answers. The supervisor ends such a worker after 10 s.
-    const GIVEN_UP = 10_000;
+    // The import waits for a database that never answers. The supervisor ends such a worker after LOAD_TIMEOUT.
+    const GIVEN_UP = 60_000;
     const disturb = async (event: string, disturbance: (service: Service, pid: number) => void) => {
-      const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+      const files = { 'SteadyController.js': controller('steady') };
+      const service = await startService(test, { files, env: { LOAD_TIMEOUT: `${GIVEN_UP}ms` } });
       const state = stateOf(service, 'database');
       const tries = () => readFileSync(`${state}.imports`).length;
       writeFileSync(state, 'broken');
-      const hang = `if (readFileSync(${JSON.stringify(state)}, 'utf8') === 'silent') await new Promise((resolve) => setTimeout(resolve, 60_000));`;
+      const hang = `if (readFileSync(${JSON.stringify(state)}, 'utf8') === 'silent') await new Promise((resolve) => setTimeout(resolve, 600_000));`;
       write(service.dir, 'SilentController.js', fickle(state, hang));
       assert.equal((await ask(service.port, '/api/silent')).status, 500);
       const { pid } = json(await ask(service.port, '/api/steady'));

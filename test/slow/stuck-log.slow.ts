@@ -45,7 +45,7 @@ async function fill<T extends { readonly port: number }>(service: T): Promise<T>
 }
 
 for (const [kind, startUnread] of KINDS) {
-  describe(`a service whose log is a ${kind} that nobody reads`, { timeout: 110_000 }, () => {
+  describe(`a service whose log is a ${kind} that nobody reads`, { timeout: 200_000 }, () => {
     it('answers, loads an edit, and exits with 0 on SIGTERM', async (test) => {
       const { port, dir, process: server, exited } = await startUnread(test);
       write(dir, 'TestController.js', controller('edited'));

@@ -94,11 +94,11 @@ for (const [value, reason] of [
   ['70000', /: --inspect: "70000" is not a port or HOST:PORT$/m],
   ['x', /: --inspect: "x" is not a port or HOST:PORT$/m],
 ] as const)
-  test(`--inspect=${value} stops the start`, { timeout: 120_000 }, async (context) => {
+  test(`--inspect=${value} stops the start`, { timeout: 200_000 }, async (context) => {
     await assert.rejects(startService(context, { files: {}, flags: [`--inspect=${value}`] }), reason);
   });
 
-test('a port that is taken is logged, and the service serves', { timeout: 120_000 }, async (context) => {
+test('a port that is taken is logged, and the service serves', { timeout: 200_000 }, async (context) => {
   const other = createServer().listen(0, '127.0.0.1');
   context.after(() => other.close());
   await once(other, 'listening');

@@ -12,7 +12,7 @@ const NPM: NodeJS.ProcessEnv = { npm_lifecycle_event: 'start', npm_command: 'run
 const NO_NPM = { npm_lifecycle_event: undefined, npm_command: undefined };
 const CLI = SERVER.replace(/server\.js$/, 'cli.js');
 
-it('gatefold dev reports error details and runs one worker', { timeout: 120_000 }, async (test) => {
+it('gatefold dev reports error details and runs one worker', { timeout: 200_000 }, async (test) => {
   const service = await start(test, process.execPath, [CLI, 'dev'], '');
   test.after(() => service.child.kill('SIGTERM'));
   const failed = (await (await fetch(`${service.url}/fail`)).json()) as { detail?: { message: string } };
@@ -25,7 +25,7 @@ it('gatefold dev reports error details and runs one worker', { timeout: 120_000 
   assert.equal(pids.size, 1);
 });
 
-describe('gatefold serve', { timeout: 120_000 }, () => {
+describe('gatefold serve', { timeout: 200_000 }, () => {
   for (const [name, signal, script] of [
     ['a SIGTERM', 'SIGTERM', 'serve'],
     ['a SIGTERM in gatefold dev', 'SIGTERM', 'dev'],

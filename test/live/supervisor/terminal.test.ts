@@ -15,7 +15,7 @@ const noScript = String(spawnSync('script', ['--version']).stdout).includes('uti
 
 it('a service reloads on SIGHUP, and ends when its terminal is closed', {
   skip: noScript,
-  timeout: 110_000,
+  timeout: 200_000,
 }, async (test) => {
   const dir = createFolder(test, { 'TestController.js': CONTROLLER });
   const env = {

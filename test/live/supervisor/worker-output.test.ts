@@ -23,7 +23,7 @@ const TALKER = `export default class {
     [Symbol.dispose]() { process.stdout.write('last words'); }
   }`;
 
-describe('the output of workers that share a socket', { timeout: 110_000 }, () => {
+describe('the output of workers that share a socket', { timeout: 200_000 }, () => {
   it('arrives line by line, up to the last line', async (test) => {
     const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
     const port = await service.listening;
@@ -61,7 +61,7 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
   });
 });
 
-describe('the log of workers in a file', { timeout: 110_000 }, () => {
+describe('the log of workers in a file', { timeout: 200_000 }, () => {
   it('has whole lines of several workers, also when one of them is killed', async (test) => {
     const dir = createFolder(test, { 'TestController.mjs': TALKER });
     const logFile = join(dirname(dir), 'log');

@@ -87,7 +87,7 @@ describe('createAnnouncer', () => {
 });
 
 it('the service in development prints routes, requests and load errors for people', {
-  timeout: 110_000,
+  timeout: 200_000,
 }, async (test) => {
   const dir = createFolder(test, { 'TestController.js': 'export default class { index() { return {}; } }' });
   const env = { LOG_FORMAT: 'pretty', NODE_ENV: 'development', WORKERS: '1' };

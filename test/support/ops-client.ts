@@ -7,10 +7,11 @@ import { type ParsedMetrics, parseMetrics } from './prometheus-text.ts';
 
 /** The operations of the group `test`, which the tests of the operations port call. */
 export const TEST = `
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 export default class {
   index() { return { pid: process.pid }; }
-  async slow() { await sleep(1500); return { pid: process.pid }; }
+  async slow(data, { query }) { while (!existsSync(query.gate)) await sleep(20); return { pid: process.pid }; }
   loop() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); }
   exit() { process.exit(5); }
 }`;

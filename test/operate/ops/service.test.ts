@@ -1,9 +1,11 @@
 // The operations port of the real service: its answers while workers load, serve, hang, have ended and drain.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, openConnection } from '../../support/cluster-client.ts';
-import { spawnService } from '../../support/cluster-server.ts';
+import { createFolder, spawnService } from '../../support/cluster-server.ts';
 import { readyz, scrape, startWatched, TEST, until } from '../../support/ops-client.ts';
 import { total } from '../../support/prometheus-text.ts';
 
@@ -26,15 +28,19 @@ describe('the operations port', () => {
   });
 
   it('answers before the first worker serves, and /readyz returns starting', async (test) => {
+    const gate = join(createFolder(test), 'gate');
+    const wait = `import { existsSync as exists } from 'node:fs';
+      while (!exists(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 20));`;
     const service = spawnService(test, {
-      files: { 'TestController.js': `await new Promise((resolve) => setTimeout(resolve, 700));${TEST}` },
-      env: { OPS_PORT: '0', WORKERS: '1' },
+      files: { 'TestController.js': `${wait}${TEST}` },
+      env: { OPS_PORT: '0', WORKERS: '1', LOAD_TIMEOUT: '60s' },
     });
     const ops = Number((await service.logged('operations-port-opened')).port);
     assert.equal((await ask(ops, '/livez')).status, 200);
     const { status, body } = await readyz(ops);
     assert.deepEqual([status, body.status, body.generation], [503, 'starting', 0]);
     assert.equal(total(await scrape(ops), 'gatefold_ready'), 0);
+    writeFileSync(gate, '');
     await service.listening;
     assert.equal((await readyz(ops)).status, 200);
     assert.equal(total(await scrape(ops), 'gatefold_ready'), 1);
@@ -67,12 +73,14 @@ describe('the operations port', () => {
   });
 
   it('answers /readyz with 503 while no worker serves', async (test) => {
-    const { ops, port } = await startWatched(test, { env: { WORKERS: '1' } });
+    const { ops, port, lines } = await startWatched(test, { env: { WORKERS: '1' } });
+    const servings = () => lines.filter(({ event }) => event === 'generation-serving').length;
     for (let death = 1; ; death++) {
       await assert.rejects(ask(port, '/api/test/exit'));
+      // The pause before a new worker grows. A worker that begins at once leaves no time to look.
       const { status, body } = await until(
         () => readyz(ops),
-        ({ status }) => status === 503 || death < 4,
+        ({ status }) => status === 503 || servings() > death,
       );
       if (status === 200) continue;
       assert.equal(body.status, 'no-worker');
@@ -89,7 +97,8 @@ describe('the operations port', () => {
     const scraper = openConnection(ops);
     const livez = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';
     assert.ok('status' in (await scraper.ask(livez)));
-    const slow = ask(port, '/api/test/slow');
+    const gate = join(createFolder(test), 'gate');
+    const slow = ask(port, `/api/test/slow?gate=${encodeURIComponent(gate)}`);
     await until(
       () => scrape(ops),
       (metrics) => total(metrics, 'http_server_active_requests') === 1,
@@ -103,6 +112,7 @@ describe('the operations port', () => {
     assert.equal(total(metrics, 'gatefold_ready'), 0);
     const alive = await scraper.ask(livez);
     assert.ok('status' in alive && alive.status === 200);
+    writeFileSync(gate, '');
     assert.equal((await slow).status, 200);
     assert.deepEqual(await exited, { code: 0, signal: null });
   });

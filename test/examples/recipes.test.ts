@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { SOURCES, startRecipe as start, TEXT } from '../support/recipe.ts';
+import { SOURCES, sendForm, startRecipe as start, TEXT } from '../support/recipe.ts';
 import { parseRaw, sendRaw } from '../support/service.ts';
 
 /** The stand-in for a database: rows in a Map, which a transaction copies, and the statements so far. */
@@ -63,9 +63,10 @@ describe('the recipe of', () => {
   });
 
   it('a session slides with each request and ends with two cookies', async (t) => {
-    const { send } = await start(t, 'session');
+    const { send, port } = await start(t, 'session');
     const wrong = await send('POST', 'session', { name: 'ann', password: 'x' });
     assert.equal(wrong.status, 401);
+    assert.equal(await sendForm(port, { name: 'ann', password: 'correct horse' }), 415);
     const login = await send('POST', 'session', { name: 'ann', password: 'correct horse' });
     const [session = '', flag = ''] = login.headers.getSetCookie();
     assert.match(session, /^session=[\w-]+; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax$/);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import postgres from 'postgres';
 import { noPostgres, startPostgres } from '../../examples/conduit/test/postgres.ts';
-import { SOURCES, startRecipe, TEXT } from '../support/recipe.ts';
+import { SOURCES, sendForm, startRecipe, TEXT } from '../support/recipe.ts';
 
 it('the recipe of a password signs in, guards, and ends sessions', { skip: noPostgres }, async (t) => {
   const database = await startPostgres();
@@ -12,7 +12,7 @@ it('the recipe of a password signs in, guards, and ends sessions', { skip: noPos
   t.after(() => sql.end());
   await sql.unsafe(/```sql\n([\s\S]*?)```/.exec(TEXT)?.[1] ?? '');
   const passwords = SOURCES.find(({ name }) => name === 'lib/passwords.ts');
-  const { send } = await startRecipe(t, 'password', {
+  const { send, port } = await startRecipe(t, 'password', {
     'lib/passwords.ts': String(passwords?.source).replace('2 ** 14', '2 ** 10'), // sixteen times as fast
     // The stand-in for `pg`, with the client that the tests have.
     'lib/database.ts': `import postgres from 'postgres';
@@ -38,6 +38,7 @@ it('the recipe of a password signs in, guards, and ends sessions', { skip: noPos
     ['bob@example.com', first],
   ] as const)
     assert.equal((await signIn(email, password)).body.error_code, 'WRONG_PASSWORD');
+  assert.equal(await sendForm(port, { email: 'ada@example.com', password: first }), 415);
   const ada = await signIn('ada@example.com', first);
   assert.match(
     String(ada.headers.getSetCookie()),

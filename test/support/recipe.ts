@@ -43,3 +43,10 @@ export async function startRecipe(t: TestContext, recipe: string, more: Readonly
   };
   return { port: service.port, service, send };
 }
+
+/** Signs in as a form of a page of another site does. Returns the status. */
+export async function sendForm(port: number, fields: Record<string, string>): Promise<number> {
+  const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' };
+  const body = new URLSearchParams(fields);
+  return (await fetch(`http://127.0.0.1:${port}/api/session`, { method: 'POST', headers, body })).status;
+}

@@ -297,6 +297,8 @@ describe('the docs page', { skip: noChromium }, () => {
 
   test('uploads a file, offers a download, and shows the events of a stream', async () => {
     const form = await panel('book/book_POST_by_id_scans');
+    // Without a field, curl would send a GET.
+    assert.match(await form.locator('.curl code').innerText(), /^curl -X POST /);
     await form.locator('[data-key="id"] input').first().fill('1');
     await form.locator('[data-key="title"] input').first().fill('pages');
     await form.getByRole('button', { name: 'Add to pages' }).click();

@@ -51,16 +51,21 @@ const entriesOf = (values = {}) =>
 const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 export function curlOf({ method, url, headers, body }) {
+  const data = dataWords(body);
   // After `-X HEAD`, curl waits for a body.
   const methodFlag = method === 'HEAD' ? '--head ' : `-X ${method} `;
-  const words = [`curl ${method === (body ? 'POST' : 'GET') ? '' : methodFlag}${quote(url)}`];
+  // Without a field, a form has no words, and curl sends a GET.
+  const words = [`curl ${method === (data.length > 0 ? 'POST' : 'GET') ? '' : methodFlag}${quote(url)}`];
   for (const [name, value] of Object.entries(headers)) words.push(`-H ${quote(`${name}: ${value}`)}`);
-  if (typeof body === 'string') words.push(`--data-raw ${quote(body)}`);
-  else if (body instanceof File) words.push(`--data-binary ${quote(`@${body.name}`)}`);
-  else
-    for (const [key, value] of body ?? [])
-      words.push(value.name ? `-F ${quote(`${key}=@${value.name}`)}` : `--form-string ${quote(`${key}=${value}`)}`);
-  return words.join(' \\\n  ');
+  return [...words, ...data].join(' \\\n  ');
+}
+
+function dataWords(body) {
+  if (typeof body === 'string') return [`--data-raw ${quote(body)}`];
+  if (body instanceof File) return [`--data-binary ${quote(`@${body.name}`)}`];
+  return Array.from(body ?? [], ([key, value]) =>
+    value.name ? `-F ${quote(`${key}=@${value.name}`)}` : `--form-string ${quote(`${key}=${value}`)}`,
+  );
 }
 
 /**

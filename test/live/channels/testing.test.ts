@@ -58,10 +58,9 @@ test('the example of CHANNELS.md serves a live page in a test', async (t) => {
 });
 
 test("results: 'declared' limits the events of a channel, and leaves a reset as it is", async (t) => {
-  const source = (FILES['controllers/TaskController.ts'] ?? '').replace(
-    'EventStream<TaskEvent | null>',
-    'EventStream<{ title: string } | null>',
-  );
+  const source = (FILES['controllers/TaskController.ts'] ?? '')
+    .replace('EventStream<TaskEvent | null>', 'EventStream<{ title: string } | null>')
+    .replace("lastEventId ?? ''", 'lastEventId');
   const root = makeLinkedProject(t, {
     ...FILES,
     'lib/tasks.ts': (FILES['lib/tasks.ts'] ?? '').replace("('tasks')", "('declared')"),

@@ -82,7 +82,6 @@ export interface OperationContract {
 }
 
 export interface GroupContract {
-  readonly group: string;
   readonly summary?: string | undefined;
   readonly description?: string | undefined;
   /** By the operation's name, in the order of the source. */

@@ -25,7 +25,6 @@ import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
 export interface LoadedController {
   readonly path: string;
-  readonly group: string;
   /** `default`, or the name of the controller's class. */
   readonly exportName: string;
   /** The `constructor.name` of each loaded level, from level 0 on; undefined for an object without a class. */
@@ -39,7 +38,7 @@ export interface ReadContract {
 
 /** @throws ContractError when the file, or a file of an ancestor, cannot be parsed */
 export function readGroup(
-  { path, group, exportName, classNames }: LoadedController,
+  { path, exportName, classNames }: LoadedController,
   files: SourceFiles,
   importedFiles: ImportedFiles,
   made: MadeTypes,
@@ -96,7 +95,7 @@ export function readGroup(
     refuseUnloadedMethod(path, levels[0], operations);
     for (const level of levels) refuseUnreadTag(level);
     const summary = summaryOf(readDoc(levels[0]?.doc).text);
-    const contract = { group, ...summary, operations: inSourceOrder(contracts, levels), defs: writer.defs };
+    const contract = { ...summary, operations: inSourceOrder(contracts, levels), defs: writer.defs };
     return { contract, schemas };
   }
 

@@ -68,7 +68,7 @@ export function createMountGroup(name: string, exported: unknown, at: string, be
   return {
     ...{ name, controller: exported, routes: ROUTES, strictRoutes: ROUTES, unexposed: [] },
     operations: new Map([[NAME, operation]]),
-    contract: { group: name, operations: new Map([[NAME, contract]]), defs: {} },
+    contract: { operations: new Map([[NAME, contract]]), defs: {} },
   };
 }
 

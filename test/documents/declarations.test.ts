@@ -114,7 +114,6 @@ function group(name: string, defs: GroupContract['defs'], ...known: readonly Kno
     return [own, { name: own, method, settings, contract: undefined }] as const;
   });
   const contract = {
-    group: name,
     operations: new Map(contracts),
     defs,
     summary: name === 'Shop' ? 'A shop' : undefined,

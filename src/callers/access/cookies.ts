@@ -11,7 +11,6 @@ export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> 
   return exchange.caller.cookies;
 }
 
-/** Returns the function `params.setCookie`. */
 export function cookieSetter(exchange: Exchange, parts: OriginParts) {
   return (name: string, value: string, options?: CookieOptions): void =>
     exchange.answer.settableHeaders.setCookie(formatCookie(name, value, options, isHttps(exchange, parts)));

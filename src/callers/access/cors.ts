@@ -5,7 +5,6 @@ import type { IncomingMessage } from 'node:http';
 import type { CorsOptions } from '../../api/controller/service.ts';
 import { isBetween, isOrigin, isPlainFunction, isThenable, isToken } from '../../base/values.ts';
 
-/** Says whether an origin may read the answer to a request. */
 type AllowsOrigin = (origin: string, request: IncomingMessage) => boolean;
 
 export type CorsPolicy = Readonly<ReturnType<typeof createCorsPolicy>>;

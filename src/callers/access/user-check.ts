@@ -87,7 +87,6 @@ function storeUser(exchange: Exchange, user: unknown): void {
   );
 }
 
-/** @param outcome the result of a function in `access` */
 function readVerdict(outcome: unknown): undefined {
   if (outcome === true) return undefined;
   if (outcome === false) throw refusal('ACCESS_DENIED');

@@ -132,7 +132,7 @@ export function createGroups(options: GroupsOptions) {
       const mount = createMountGroup(group, exported.exported, path, exported.moduleExports);
       if (mount !== undefined) return applyRules(mount, serviceState, path);
       const classNames = exported.levels.map(({ className }) => className);
-      const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
+      const source = reader.openController({ path, exportName: exported.exportName, classNames });
       const contractOptions = { sendsDeclared: loadedService()?.sendsDeclared === true, onMismatch };
       const bare = createGroup(group, exported, source.isHidden, isRoot(group));
       const created = withContract(bare, source, contractOptions);

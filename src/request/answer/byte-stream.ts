@@ -122,7 +122,6 @@ function endBody(response: Writable, bytes: number, listener: StreamListener): v
 }
 
 interface SourceReader {
-  /** Reads the next piece. */
   read(): void;
   cancel(reason: Error): void;
 }

@@ -42,7 +42,6 @@ export function defaultBodyBudget(bodyLimit: number): number {
 export function createBodyBudget({ limit, exchanges, evict }: BodyBudgetOptions) {
   /** Bytes of the limit that only the uploads in `privilegedUploads` may use. */
   const reservedRoom = limit / 4;
-  /** The sum of `heldBytes` of all exchanges. */
   let totalHeld = 0;
   let uploadCount = 0;
   let inflatingCount = 0;

@@ -29,7 +29,6 @@ interface Upload {
 interface Mark {
   /** Milliseconds of all waits. */
   readonly waited: number;
-  /** `bytesRead` of the socket. */
   readonly bytesRead: number;
 }
 

@@ -24,7 +24,6 @@ export function createEarlyRows() {
   let lastTable: CredentialTable | undefined;
   let latestRevocation: object | undefined;
   return {
-    /** @param table the table in memory */
     note(changed: ChangedRows, table: CredentialTable): void {
       if (added.size + addedBefore.size === 0) lastTable = table;
       for (const id of changed.revoked) {

@@ -6,7 +6,6 @@ import type { Sliced } from './slices.ts';
 
 /** Compiled rows that a table keeps, at about 1 KB each. */
 const MAX_COMPILED = 10_000;
-/** The number of rows that are kept in one step. */
 const INSERTS_A_STEP = 10_000;
 
 /** Id → row. The ids of quarantined rows are known, but they lead to no row. */

@@ -29,7 +29,6 @@ export interface EditOptions {
   readonly known?: SplitText | undefined;
 }
 
-/** The number of rows that are checked in one step. */
 const ROWS_A_STEP = 256;
 
 /**

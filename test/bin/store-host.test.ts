@@ -9,11 +9,14 @@ import { type TestContext, test } from 'node:test';
 import type { FromHost } from '../../src/operate/store/messages.ts';
 import { LOADER, modulePath } from '../support/own-modules.ts';
 
-function start(t: TestContext, table: string): { child: ChildProcess; data: string } {
+/** Runs before the store-host, and ends after its supervisor. */
+const OUTLIVE = `data:text/javascript,await new Promise((resolve) => process.once('disconnect', resolve));`;
+
+function start(t: TestContext, table: string, flags: readonly string[] = []): { child: ChildProcess; data: string } {
   const data = mkdtempSync(join(tmpdir(), 'gatefold-store-host-'));
   writeFileSync(join(data, 'production.json'), table);
   const env = { ...process.env, STORE: 'postgres://user:@127.0.0.1:1/none', DATA_DIR: data, CONTROLLERS_DIR: data };
-  const child = fork(modulePath('src/bin/store-host'), { env, execArgv: [...LOADER] });
+  const child = fork(modulePath('src/bin/store-host'), { env, execArgv: [...LOADER, ...flags] });
   t.after(() => {
     child.kill('SIGKILL');
     rmSync(data, { recursive: true, force: true, maxRetries: 5 });
@@ -34,13 +37,13 @@ test('a store-host answers calls, and ends with its channel, not by a signal; wi
   const [good, bad] = [start(t, '{"production":[]}'), start(t, 'no table')];
   const badEnd = once(bad.child, 'exit');
   // Its supervisor ends while it boots, before it can listen for the end of the channel.
-  const { child: orphan } = start(t, '{"production":[]}');
+  const { child: orphan } = start(t, '{"production":[]}', ['--import', OUTLIVE]);
   const orphanEnd = once(orphan, 'exit');
   orphan.disconnect();
   const failed = heard(bad.child, 'failed');
   const { state } = await heard(good.child, 'state');
   assert.equal(state.hasTable, true);
-  good.child.kill('SIGTERM');
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) good.child.kill(signal);
   const answered = heard(good.child, 'answer');
   good.child.send({ call: 7, request: { kind: 'look' } });
   const { call, answer } = await answered;

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { acquireLock, isDead, processName } from '../../src/base/folder-lock.ts';
+import { isAlive } from '../../src/base/system.ts';
 import { createFolder } from '../support/credentials-bench.ts';
 
 test('acquireLock waits for a living holder up to a limit, then names the holder', async (t) => {
@@ -104,4 +105,17 @@ test('a holder that has ended is dead, also when its parent does not wait for it
   process.kill(Number(pid), 'SIGKILL');
   for (const end = Date.now() + 60_000; !isDead(holder, false) && Date.now() < end; ) await sleep(5);
   assert.equal(isDead(holder, false), true);
+});
+
+// Where /proc hides the processes of other users, only a signal shows whether a holder runs.
+test('a process that this user may not signal is alive, and one that has ended is not', (t) => {
+  for (const [code, alive] of [
+    ['EPERM', true],
+    ['ESRCH', false],
+  ] as const) {
+    t.mock.method(process, 'kill', () => {
+      throw Object.assign(new Error(code), { code });
+    });
+    assert.equal(isAlive(1), alive, code);
+  }
 });

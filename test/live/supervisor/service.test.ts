@@ -109,6 +109,8 @@ describe('a service', () => {
     const { pid } = json(await ask(service.port, '/api/mischief/timer'));
     const line = await service.logged('uncaught-exception', (candidate) => candidate.pid === pid);
     assert.match(String(line.at), /MischiefController\.js:\d+$/);
+    const { effect } = await service.logged('worker-faulty', ({ worker }) => worker === pid);
+    assert.equal(effect, 'it drains as soon as its replacement serves');
     await service.logged('worker-replaced');
     assert.equal((await slow).status, 200);
     assert.deepEqual((await load.stop()).failures, []);

@@ -221,7 +221,7 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   checked: {
     ts: {
       'an interpreter in the first line':
-        '#!/usr/bin/env -S node "\n%U%export default class { created(data: User) { return data; } }',
+        '#!/usr/bin/env -S node --title="(\n%U%export default class { created(data: User) { return data; } }',
       'a type of a namespace that another file exports':
         "import type { types } from './HERE/index.ts';\nexport default class { created(data: types.User) { return data; } }\n// index.ts\nexport type * as types from './a.ts';\n// a.ts\n%E%",
       'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',

@@ -110,7 +110,7 @@ export function tokenize(source: string) {
   };
 
   // A first line that begins with `#!` names an interpreter.
-  TOKEN.lastIndex = source.startsWith('#!') ? Math.max(source.indexOf('\n'), 0) : 0;
+  TOKEN.lastIndex = /^#!.*/.exec(source)?.[0].length ?? 0;
   for (;;) {
     const at = TOKEN.lastIndex;
     const match = TOKEN.exec(source);

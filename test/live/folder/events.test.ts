@@ -66,11 +66,16 @@ describe('createFolderEvents', { skip }, () => {
     }
   });
 
-  it('does without events of a missing folder, and of more folders than the limit', (test) => {
-    const { dir, events } = followed(test);
+  it('does without events of a missing folder, and of more folders than the limit', async (test) => {
+    const { dir, events, count, event } = followed(test);
     const folders = new Set(Array.from({ length: 1001 }, (_, i) => `${dir}${'/.'.repeat(i)}`)).add(join(dir, 'absent'));
     assert.equal(events.follow(folders), true);
     assert.equal(events.follow(folders), false);
+    const told = event();
+    rmSync(join(dir, 'AController.js'));
+    await told;
+    await new Promise(setImmediate);
+    assert.equal(count(), 1000);
   });
 });
 

@@ -1,7 +1,7 @@
 // `params.setHeader`, `appendHeader` and `setCookie`, over a socket: on every kind of answer, and with odd arguments.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { formatCookie } from '../../src/callers/access/cookies.ts';
+import { formatCookie } from '../../src/base/set-cookie.ts';
 import { GATEFOLD, type Service, startService } from '../support/service.ts';
 
 /** Each row: the body of an operation with `p` for its params, and the header lines of its answer that are checked. */

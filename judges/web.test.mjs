@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -174,5 +175,14 @@ describe('the page', () => {
     assert.deepEqual(await (await post({})).json(), { hello: 'Ada' });
     assert.equal((await post({ Origin: 'http://evil.example' })).status, 403);
     assert.match(await (await fetch(url)).text(), /@vite\/client/);
+    // A group without sockets answers a handshake as usual. Where Vite does not pass it on, nobody answers.
+    const handshake = { Connection: 'Upgrade', Upgrade: 'websocket', Origin: url, 'Sec-WebSocket-Version': '13' };
+    const { statusCode } = await new Promise((resolve, reject) => {
+      const key = { 'Sec-WebSocket-Key': 'c2l4dGVlbiBieXRlcyEhIQ==' };
+      const asked = request(`${url}/api/hello`, { headers: { ...handshake, ...key }, timeout: 60_000 });
+      asked.on('timeout', () => asked.destroy(new Error('no answer to the handshake')));
+      asked.on('response', resolve).on('error', reject).end();
+    });
+    assert.equal(statusCode, 200);
   });
 });

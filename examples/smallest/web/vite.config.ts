@@ -15,7 +15,9 @@ const compress: Plugin = {
 export default defineConfig({
   plugins: [compress],
   // One origin for the page and its API, as in production. With another `Host`, a request with cookies would be refused.
-  server: { proxy: { '/api': { target: `http://127.0.0.1:${process.env.PORT ?? 3000}`, changeOrigin: false } } },
+  server: {
+    proxy: { '/api': { target: `http://127.0.0.1:${process.env.PORT ?? 3000}`, changeOrigin: false, ws: true } },
+  },
   // The files that the manifest lists have a name of their own for each content, so browsers keep them for a year.
   build: { manifest: true },
 });

@@ -2,6 +2,7 @@
 // replaced as a whole, so a reader never sees half of it. A missing data folder is not created.
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { processName } from '../../base/folder-lock.ts';
 import type { Log } from '../../base/log.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
@@ -11,6 +12,8 @@ import type { StepResult } from './step-parts.ts';
 /** The content of the file. Folders are real paths, except for `folder`. */
 export interface GenerationRecord {
   readonly pid: number;
+  /** The process in the form of base/folder-lock.ts. */
+  readonly process: string;
   /** The folder of the Gatefold package that runs. */
   readonly runtime: string;
   /** The controllers folder as it was configured, which may be a path through a symbolic link. */
@@ -99,10 +102,10 @@ export class GenerationFile {
     clearTimeout(this.#retryTimer);
   }
 
-  #write(state: Omit<GenerationRecord, 'pid' | 'runtime' | 'folder' | 'dev' | 'release'>): void {
+  #write(state: Omit<GenerationRecord, 'pid' | 'process' | 'runtime' | 'folder' | 'dev' | 'release'>): void {
     const { dataDir, folder, packageFolder: runtime, dev, log } = this.#options;
-    const { pid } = process;
-    const record: GenerationRecord = { pid, runtime, folder, dev, release: this.#attemptedRelease, ...state };
+    const ids = { pid: process.pid, process: processName() };
+    const record: GenerationRecord = { ...ids, runtime, folder, dev, release: this.#attemptedRelease, ...state };
     const text = `${JSON.stringify(record, null, 2)}\n`;
     clearTimeout(this.#retryTimer);
     if (text === this.#writtenText) return;

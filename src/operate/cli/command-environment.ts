@@ -11,6 +11,7 @@ import { readSettings, settingsOf } from '../../base/config.ts';
 import { DEV, envFilePaths, withEnvFiles } from '../../base/env-files.ts';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint, statOf } from '../../base/fingerprint.ts';
+import { isDead } from '../../base/folder-lock.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isAlive } from '../../base/system.ts';
 import type { GenerationRecord } from '../../live/supervisor/generation-file.ts';
@@ -56,7 +57,8 @@ export function commandEnvironment(
 function readServer(dataDir: string): (GenerationRecord & { readonly isRunning: boolean }) | undefined {
   const path = join(dataDir, 'generation.json');
   const record: GenerationRecord | undefined = attempt(() => JSON.parse(readFileSync(path, 'utf8')), undefined);
-  // Since the start of the machine, another process may have the process id in an older record.
-  const isRecent = (statOf(path)?.mtimeMs ?? 0) >= Date.now() - uptime() * 1000;
+  // Since the start of the machine, another process may have the process id. Or the clock was set forward.
+  const isOld = (statOf(path)?.mtimeMs ?? 0) < Date.now() - uptime() * 1000;
+  const isRecent = !isOld || !isDead(String(record?.process), true);
   return record && { ...record, isRunning: isRecent && record.state !== 'stopped' && isAlive(record.pid) };
 }

@@ -1,10 +1,12 @@
 // DATA_DIR/generation.json, as a real service writes it.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { processName } from '../../../src/base/folder-lock.ts';
 import { GenerationFile, type GenerationRecord } from '../../../src/live/supervisor/generation-file.ts';
+import { readRecord } from '../../../src/operate/cli/deploy/serving.ts';
 import { controller, createFolder, type Service, startService, write } from '../../support/cluster-server.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
@@ -34,6 +36,7 @@ describe('the generation file', () => {
     const first = await until(service, ({ state }) => state === 'serving');
     assert.deepEqual(first, {
       pid: service.process.pid,
+      process: processName(service.process.pid),
       runtime: join(import.meta.dirname, '../../..'),
       folder: dir,
       release: real,
@@ -57,9 +60,14 @@ describe('the generation file', () => {
     service.process.kill('SIGHUP');
     const partly = await until(service, ({ errors }) => errors.length > 0);
     assert.deepEqual([partly.state, partly.errors[0]?.file], ['serving', 'NewController.js']);
+    // As where the clock was set forward: the file looks older than the start of the machine.
+    utimesSync(fileOf(dir), 0, 0);
+    assert.deepEqual(readRecord(dirname(fileOf(dir))), partly);
     service.process.kill('SIGTERM');
     await service.exited;
     assert.equal(read(dir).state, 'stopped');
+    utimesSync(fileOf(dir), 0, 0);
+    assert.equal(readRecord(dirname(fileOf(dir))), undefined);
   });
 
   it('contains the error when no worker of a new release can start', (test) => {

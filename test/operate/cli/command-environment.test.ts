@@ -1,10 +1,11 @@
 // A key command has the variables of the server beside it: real processes of `gatefold dev` and `gatefold serve`, and
 // commands that run in their folder.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
+import { processName } from '../../../src/base/folder-lock.ts';
 import { commandEnvironment } from '../../../src/operate/cli/command-environment.ts';
 import { runGatefold } from '../../../src/operate/cli/commands.ts';
 import { createFolder, type ServiceOptions, startService, write } from '../../support/cluster-server.ts';
@@ -90,6 +91,15 @@ describe('files of variables', { timeout: 300_000 }, () => {
     assert.equal(store(), undefined, 'dev of another folder has not read this file');
     record(ended);
     assert.equal(store(), undefined, 'serve ran last');
+    // A file that looks older than the start of the machine, because the clock was set forward.
+    record({
+      ...ended,
+      pid: process.pid,
+      process: processName(),
+      dev: { folder: root, envFile: 'dev', fingerprints: [] },
+    });
+    utimesSync(join(root, 'data/generation.json'), 0, 0);
+    assert.throws(() => store(), /\.env has changed since gatefold dev began/);
   });
 });
 

@@ -103,15 +103,15 @@ describe('port', () => {
       return error.message === `LISTEN_FDS: descriptor ${file} is no TCP socket`;
     });
     closeSync(file);
-    for (const [port, host] of [
-      [0, undefined],
-      [1, '127.0.0.1'],
-      [0, '127.0.0.2'],
+    for (const [port, host, wanted] of [
+      [0, undefined, '[::]:0'],
+      [1, '127.0.0.1', '127.0.0.1:1'],
+      [0, '127.0.0.2', '127.0.0.2:0'],
     ] as const) {
       const bound = bindSocket('127.0.0.1', 0, 4);
       assert.ok(typeof bound === 'object');
       await assert.rejects(adoptPort((bound.socket as unknown as { fd: number }).fd, port, host), {
-        message: `LISTEN_FDS: the socket listens on 127.0.0.1:${bound.port}, and the service is for ${hostAndPort(host, port)}: make ListenStream= agree with PORT and HOST`,
+        message: `LISTEN_FDS: the socket listens on 127.0.0.1:${bound.port}, and the service is for ${wanted}: make ListenStream= agree with PORT and HOST`,
       });
     }
   });

@@ -57,7 +57,7 @@ export async function adoptPort(fd: number, port: number, host: string | undefin
   if ((port !== 0 && port !== number) || !wanted.includes(address)) {
     socket.close();
     throw new StartError(
-      `LISTEN_FDS: the socket listens on ${hostAndPort(address, number)}, and the service is for ${hostAndPort(host, port)}: make ListenStream= agree with PORT and HOST`,
+      `LISTEN_FDS: the socket listens on ${hostAndPort(address, number)}, and the service is for ${hostAndPort(host ?? '::', port)}: make ListenStream= agree with PORT and HOST`,
     );
   }
   return {

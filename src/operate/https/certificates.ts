@@ -64,7 +64,7 @@ export function createCertificates(options: CertificatesOptions) {
   let resolveFirstPair: (() => void) | undefined;
   let httpsPort = settings.port;
   /** The time of the last warning about the current certificate, in Unix milliseconds. */
-  let warnedAt = 0;
+  let warnedAt = Number.NEGATIVE_INFINITY;
   const isServed = (name: string) => (usesAcme ? domains.includes(name) : livePair?.current()?.isFor(name) === true);
   const httpPort =
     settings.httpPort === undefined
@@ -150,7 +150,7 @@ export function createCertificates(options: CertificatesOptions) {
   }
 
   function onPair(pair: CertificatePair): void {
-    warnedAt = 0;
+    warnedAt = Number.NEGATIVE_INFINITY;
     warnOfExpiry(pair.facts);
     onChange?.();
     resolveFirstPair?.();
@@ -166,7 +166,7 @@ export function createCertificates(options: CertificatesOptions) {
   /** Logs, at most once a day, that a certificate expires soon, has expired, or is not valid yet by this clock. */
   function warnOfExpiry({ names, notBefore, notAfter }: CertificateFacts): void {
     const timeLeft = notAfter - now();
-    if (now() - warnedAt < DAY) return;
+    if (Math.abs(now() - warnedAt) < DAY) return;
     if (now() < notBefore) {
       const to_do = 'set the clock of this machine: the certificate is not valid yet';
       log.error('clock-wrong', { names, valid_from: new Date(notBefore).toISOString(), to_do });

@@ -186,6 +186,17 @@ describe('a certificate that is not renewed', () => {
     assert.deepEqual(told(events)[0], ['certificate-expires-soon', 2]);
   });
 
+  test('is logged also after a clock that was ahead, and had it logged, was set back', async (test) => {
+    const { events, advance, setBack } = await createBench(test, 90);
+    advance(1000 * DAY);
+    setBack(920 * DAY);
+    advance(HOUR);
+    assert.deepEqual(told(events), [
+      ['certificate-expired', -911],
+      ['certificate-expires-soon', 9],
+    ]);
+  });
+
   test('is logged as a wrong clock if it is not valid yet', async (test) => {
     const { events, advance, setBack } = await createBench(test, 6);
     setBack(3 * DAY);
@@ -194,6 +205,13 @@ describe('a certificate that is not renewed', () => {
       events.filter(({ event }) => event === 'clock-wrong').map(({ level }) => level),
       ['error'],
     );
+  });
+
+  test('is logged as a wrong clock also on the first day of 1970', async (test) => {
+    const { events, advance, setBack } = await createBench(test, 6);
+    setBack(START);
+    advance(HOUR);
+    assert.equal(events.at(-1)?.event, 'clock-wrong');
   });
 });
 

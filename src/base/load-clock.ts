@@ -35,8 +35,12 @@ export class LoadClock {
     this.#part = this.#start = { cpu: cpuTime(), at: performance.now() };
   }
 
-  /** Returns why the load takes too long, or undefined while it has time left. */
-  check(): string | undefined {
+  /**
+   * Returns why the load takes too long, or undefined while it has time left.
+   *
+   * @param advice what the reason of a load that hangs ends with
+   */
+  check(advice = ''): string | undefined {
     const now = { cpu: this.#cpuTime(), at: performance.now() };
     const isPartOver = now.at - this.#part.at >= this.#limit;
     const isHung = isPartOver && now.cpu - this.#part.cpu < HUNG_BELOW;
@@ -45,7 +49,7 @@ export class LoadClock {
     const took = now.at - this.#start.at;
     if (!isHung && !(cpu >= this.#limit) && took < CLOCK_FACTOR * this.#limit) return undefined;
     const text = `the machine gave it ${Number.isNaN(cpu) ? 'an unknown part' : inSeconds(cpu)} of CPU in ${inSeconds(took)}`;
-    return isHung ? `${text}: does a top-level await never end?` : text;
+    return isHung ? text + advice : text;
   }
 }
 

@@ -37,7 +37,7 @@ export async function withinLoadTimeout<T>(work: Promise<T>, limit: number): Pro
   const late = new Promise<never>((_, reject) => {
     timer = setInterval(() => {
       if (isInspected()) clock = new LoadClock(limit);
-      const reason = clock.check();
+      const reason = clock.check(': does a top-level await never end?');
       if (reason !== undefined) reject(new HungLoad(limit, reason));
     }, limit / 10);
   });

@@ -104,6 +104,17 @@ describe('the line of the end of a worker', () => {
     assert.equal(line.reason, 'its event loop did not turn for 5 s');
   });
 
+  test('has no advice about an await where the load of a file blocks the event loop', async (t) => {
+    const service = await start(t, { LOAD_TIMEOUT: '1s' });
+    write(service.dir, 'OrderController.mjs', 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);');
+    const { file, reason } = await service.logged('worker-died');
+    assert.equal(file, 'OrderController.mjs');
+    assert.match(
+      String(reason),
+      /^its event loop did not turn for \d+ s; the machine gave it 0\.\d s of CPU in [\d.]+ s$/,
+    );
+  });
+
   test('has none of them with LAST_REQUEST=off', async (t) => {
     const line = await died(await start(t, { LAST_REQUEST: 'off' }), 'GET', '/stop');
     assert.equal('last_request' in line, false);

@@ -113,8 +113,8 @@ describe('a service on a changing PostgreSQL', { skip: noPostgres }, () => {
     test.after(() => gate.end());
     await gate`select pg_advisory_lock(1)`;
     assert.equal((await ask(service.port, '/api/probe/wait')).status, 503);
-    const waiting = await sql`select from pg_stat_activity where wait_event_type = 'Lock'`;
-    assert.equal(waiting.length, 1);
+    const waiting = () => sql`select from pg_stat_activity where wait_event_type = 'Lock'`;
+    await until(service, async () => (await waiting()).length === 1);
     await gate`select pg_advisory_unlock(1)`;
   });
 });

@@ -1,6 +1,6 @@
 // DATA_DIR/generation.json, as a real service writes it.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,14 +14,25 @@ const fileOf = (dir: string) => join(dirname(dir), 'data/generation.json');
 const read = (dir: string): GenerationRecord => JSON.parse(readFileSync(fileOf(dir), 'utf8'));
 
 async function until(service: Service, isTrue: (record: GenerationRecord) => boolean): Promise<GenerationRecord> {
-  for (const end = performance.now() + service.patience(); performance.now() < end; await sleep(25))
-    if (existsSync(fileOf(service.dir)) && isTrue(read(service.dir))) return read(service.dir);
+  for (const end = performance.now() + service.patience(); performance.now() < end; await sleep(25)) {
+    const record = existsSync(fileOf(service.dir)) ? read(service.dir) : undefined;
+    if (record !== undefined && isTrue(record)) return record;
+  }
   throw new Error(`the expected record was not written: ${readFileSync(fileOf(service.dir), 'utf8')}`);
 }
 
 describe('the generation file', () => {
   it('contains the serving, the rejected and the draining releases, and the errors', async (test) => {
-    const real = createFolder(test, { 'TestController.js': controller(1) });
+    const marks = createFolder(test);
+    const [begun, gate] = [join(marks, 'begun'), join(marks, 'gate')];
+    // The first release drains until its request has its answer.
+    const held = `import { existsSync, writeFileSync } from 'node:fs';
+      export default class { async index() {
+        writeFileSync(${JSON.stringify(begun)}, '');
+        while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 20));
+        return {};
+      } }`;
+    const real = createFolder(test, { 'TestController.js': held });
     const releases = dirname(real);
     const dir = join(releases, 'link');
     for (const name of ['second', 'third']) mkdirSync(join(releases, name));
@@ -52,9 +63,13 @@ describe('the generation file', () => {
     const [{ file, at, error } = { file: '', at: '', error: '' }] = refused.errors;
     assert.deepEqual([file, at], ['TestController.js', `${join(releases, 'second/TestController.js')}:3`]);
     assert.match(error ?? '', /^SyntaxError/);
+    const answer = fetch(`http://127.0.0.1:${service.port}/api/test`);
+    while (!existsSync(begun)) await sleep(20);
     swap('third');
     const third = await until(service, ({ serving }) => serving === join(releases, 'third'));
     assert.deepEqual([third.state, third.errors, third.draining], ['serving', [], [real]]);
+    writeFileSync(gate, '');
+    assert.equal((await answer).status, 200);
     await until(service, ({ draining }) => draining.length === 0);
     write(join(releases, 'third'), 'NewController.js', 'export default class { index( }');
     service.process.kill('SIGHUP');

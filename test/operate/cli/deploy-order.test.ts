@@ -262,7 +262,7 @@ test('another Gatefold is started by DIR/restart, or by the operator', async (t)
   assert.deepEqual(machine.current(), [`releases/${R2}`, 'two']);
   const restarted = JSON.stringify({ ...machine.record, pid: process.ppid, runtime: join(dir, 'runtime/two') });
   // The service keeps the output of the script open.
-  const script = `#!/bin/sh\nsleep 60 & echo $! >>sleeping\ncat >data/generation.json <<'END'\n${restarted}\nEND\n`;
+  const script = `#!/bin/sh\nsleep 600 & echo $! >>sleeping\ncat >data/generation.json <<'END'\n${restarted}\nEND\n`;
   writeFileSync(join(dir, 'restart'), script, { mode: 0o755 });
   const second = await machine.run({ releaseName: R3, gatefoldCopy: 'two' });
   assert.deepEqual(

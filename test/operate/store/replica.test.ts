@@ -93,10 +93,23 @@ it('the replica writes the file after each replacement of all rows, because the 
   const folder = makeFolder(test, LIVE);
   const replica = openReplica(folder, createMemoryLog().log);
   replica.publish();
+  replica.apply({ version: 'h/1/5', changes: [], isComplete: true });
   assert.equal(replica.publish(), false);
   replica.replaceAll({ version: 'h/1/6', entries: new Map([['a', { version: '1', value: LIVE }]]) }, true);
   assert.equal(replica.publish(), true);
   assert.match(readFileSync(join(folder, 'production.json'), 'utf8'), /"h\/1\/6"/);
+});
+
+it('the replica keeps and counts no row that a replacement or a change has ended', (test) => {
+  const folder = makeFolder(test, LIVE);
+  const replica = openReplica(folder, createMemoryLog().log);
+  const bytes = replica.bytes();
+  const row = LIVE.replaceAll('a', 'b');
+  replica.replaceAll({ version: 'h/1/6', entries: new Map([['b', { version: '6', value: row }]]) }, true);
+  replica.apply({ version: 'h/1/7', changes: [['b', row]], isComplete: true });
+  replica.publish();
+  assert.deepEqual([[...replica.rows().values()], replica.bytes()], [[row], bytes]);
+  assert.deepEqual([...(readTableFile(folder)?.rows.values() ?? [])], [row]);
 });
 
 it('the replica has no age until its rows are complete', (test) => {
@@ -224,12 +237,18 @@ const rotations: readonly { name: string; seen: object; stored: object; expected
     expected: { hash: 'new', revoked_at: TIME },
   },
 ];
-for (const { name, seen, stored, expected } of rotations)
-  it(`the replica keeps a replaced secret refused, also after a restart, when the store has ${name}`, (test) => {
+const seenWays = ['a change', 'a replacement of all rows'].flatMap((way) =>
+  rotations.map((rotation) => ({ way, ...rotation })),
+);
+for (const { way, name, seen, stored, expected } of seenWays)
+  it(`the replica keeps a secret refused that ${way} replaced, also after a restart, when the store has ${name}`, (test) => {
     const row = (fields: object) => JSON.stringify({ id: 'a', ...fields });
     const folder = makeFolder(test, row({ hash: 'old' }));
     const first = openReplica(folder, createMemoryLog().log);
-    first.apply({ version: 'h/1/6', changes: [['a', row({ hash: 'new', ...seen })]], isComplete: true });
+    const next = row({ hash: 'new', ...seen });
+    if (way !== 'a change')
+      first.replaceAll({ version: 'h/1/6', entries: new Map([['a', { version: '6', value: next }]]) }, true);
+    else first.apply({ version: 'h/1/6', changes: [['a', next]], isComplete: true });
     first.publish();
     const { log, lines } = createMemoryLog();
     const replica = openReplica(folder, log);

@@ -43,6 +43,29 @@ it('openConnection fails after its timeout when the server accepts the connectio
   await assert.rejects(openConnection(options), /^Error: 127\.0\.0\.1:\d+ has not answered in time$/);
 });
 
+it('openConnection connects once when the server closes the connection, and never when it is aborted before', async (test) => {
+  let count = 0;
+  const server = createServer((socket) => {
+    count++;
+    socket.once('data', () => socket.end());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => server.close());
+  const address = addressOf(`postgres://user@127.0.0.1:${(server.address() as AddressInfo).port}/database`);
+  const [target = assert.fail()] = address.hosts;
+  const loaded = await load();
+  const open = (signal: AbortSignal) =>
+    openConnection({ ...OPTIONS, load: async () => loaded, address, server: target, signal, timeout: 20_000 });
+  await assert.rejects(open(OPTIONS.signal), /: the connection was closed$/);
+  assert.equal(count, 1);
+  const attempt = new AbortController();
+  const opening = open(attempt.signal);
+  // The package connects in a timer, which comes after all of these turns.
+  for (let turn = 0; turn < 10; turn++) await undefined;
+  attempt.abort();
+  await assert.rejects(opening, /: the connection was closed$/);
+});
+
 it('an attempt with a host that never answers ends when another host is connected', {
   skip: noPostgres,
 }, async (test) => {

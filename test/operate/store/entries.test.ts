@@ -32,6 +32,14 @@ it('readTableFile gives each row a name of its own, also rows with the same id',
   const rows = ['{"id":"0123456789ab","x":1}', '{"id":"0123456789ab","x":2}', '{"x":3}', '{"x":3}'];
   const table = readTableFile(makeFolder(test, `{"production":[${rows}]}`));
   assert.deepEqual([...(table?.rows.values() ?? [])], rows);
+  // Machines of two versions share a store, so they name a row alike.
+  const names = [
+    '0123456789ab',
+    '~f51bce71ca8271a392b36204',
+    '~54afd0d590e6b277d9cd1ce4',
+    '~54afd0d590e6b277d9cd1ce4+2',
+  ];
+  assert.deepEqual([...(table?.rows.keys() ?? [])], names);
 });
 
 it('tableText writes a table with a row on each line, which readTableFile reads', (test) => {

@@ -152,8 +152,6 @@ function originOf(request: ClientRequest): URL {
   const { protocol, host, socket } = request;
   const hostname = host.includes(':') ? `[${host}]` : host;
   const hostHeader = String(request.getHeader('host') ?? '');
-  const port = hostHeader.startsWith(`${hostname}:`)
-    ? hostHeader.slice(hostname.length + 1)
-    : String(socket?.remotePort ?? '');
-  return new URL(`${protocol}//${hostname}${port === '' ? '' : `:${port}`}`);
+  const port = hostHeader.startsWith(`${hostname}:`) ? hostHeader.slice(hostname.length + 1) : socket?.remotePort;
+  return new URL(`${protocol}//${hostname}:${port ?? ''}`);
 }

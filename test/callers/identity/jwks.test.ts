@@ -372,6 +372,18 @@ describe('fetchJson', () => {
     });
   }
 
+  test('ends a refused answer, whose connection would otherwise wait for the garbage collector', async () => {
+    let isEnded = false;
+    const body = new ReadableStream({
+      cancel() {
+        isEnded = true;
+      },
+    });
+    const busy = async () => new Response(body, { status: 503 });
+    await assert.rejects(fetchJson(busy, 'https://id.acme.example'), /has status 503/);
+    assert.equal(isEnded, true);
+  });
+
   test('fetches with a time limit and without redirects', async () => {
     let seen: RequestInit = {};
     await fetchJson(async (_, init) => {

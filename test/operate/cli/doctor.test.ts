@@ -409,9 +409,10 @@ describe('doctor on credentials', () => {
     const { lines, wrong } = await examineBeside(makeProject(t, table(many)));
     assert.equal(wrong, 51);
     has(lines, 'wrong credentials data/production.json: 10 more of the kind');
-    const soon = many.map((fields) => ({ ...fields, expires_at: '2026-01-02' }));
+    const soon = many.map((fields) => ({ ...fields, expires_at: '2026-01-02', team: 'a' }));
     const later = await examineBeside(makeProject(t, table(soon)));
     assert.deepEqual([later.wrong, later.warnings], [0, 51]);
+    has(later.lines, 'note credentials data/production.json: nothing reads these fields of its rows: team');
   });
 
   test('reports an invalid session key', async (t) => {

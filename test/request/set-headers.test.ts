@@ -266,6 +266,7 @@ describe('a cookie', () => {
     ],
     [['a', '', { maxAge: 0 }], 'a=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'],
     [['a', '1', { sameSite: 'None' }], 'a=1; Path=/; HttpOnly; Secure; SameSite=None'],
+    [['a', '1', { sameSite: 'Lax' }], 'a=1; Path=/; HttpOnly; SameSite=Lax'],
     [['__Host-a', '1'], '__Host-a=1; Path=/; HttpOnly; Secure; SameSite=Lax'],
     [['__Secure-a', '1'], '__Secure-a=1; Path=/; HttpOnly; Secure; SameSite=Lax'],
   ];

@@ -447,6 +447,7 @@ describe('a sealed value', () => {
   for (const [name, open] of cases) it(`does not open ${name}`, () => assert.throws(open, /STORE_KEY|sealed/));
   it('opens with its key, and differs from other seals of the same text', () => {
     assert.deepEqual(seal.open('a', sealed), { text: 'the text', isCurrent: true });
+    assert.equal(seal.open('a', seal.seal('a', '')).text, '');
     assert.notEqual(seal.seal('a', 'the text'), sealed);
     assert.equal(createSeal(['y'.repeat(40), KEY]).open('a', sealed).isCurrent, false);
   });

@@ -97,7 +97,7 @@ export function createRowIndex(count: number, compile: (number: number) => Crede
     },
     /** Makes the id lead to no row. */
     quarantine(id: string): void {
-      const found = quarantinedIds.has(id) ? undefined : find(id);
+      const found = find(id);
       quarantinedIds.add(id);
       if (found === undefined) return;
       columns.ids[found.number] = 0;

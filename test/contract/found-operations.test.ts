@@ -226,6 +226,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "import type { types } from './HERE/index.ts';\nexport default class { created(data: types.User) { return data; } }\n// index.ts\nexport type * as types from './a.ts';\n// a.ts\n%E%",
       'a class whose parent is made by an expression':
         '%U%export default class extends class { a = 1 } { created(data: User) { return data; } }',
+      'an operation beside the type of a generic function':
+        '%U%type Same = <T>(value: T) => T;\nexport default class { created(data: User) { return data; } }',
       'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
       'a literal type, beside a call of the operation':
         "export default class A { index() { return this.created('yes'); } created(data: 'yes') { return data; } }",

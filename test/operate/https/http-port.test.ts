@@ -183,7 +183,7 @@ describe('createHttpPort', () => {
   test('limits the wait for a head, for a body, and for a client that sends nothing', async (test) => {
     const [brief = 0] = await freePorts(1);
     // Node looks for late requests once a second, and a silent connection is cut after twice this time.
-    const timeoutMs = 1100;
+    const timeoutMs = 1500;
     const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs });
     await hasty.listen();
     test.after(() => hasty.close());

@@ -23,6 +23,12 @@ export interface LockOptions {
   readonly unseenHolderMs?: number;
 }
 
+/** The first part of the names of all holders in this process, or in this thread. */
+let ownPrefix: string | undefined;
+let acquisitions = 0;
+/** The holders of this process that have not released their locks. */
+const holders = new Set<string>();
+
 export type Lock = Awaited<ReturnType<typeof acquireLock>>;
 
 /**
@@ -30,13 +36,16 @@ export type Lock = Awaited<ReturnType<typeof acquireLock>>;
  * @throws Error that names the holder, when the lock was not free within `waitMs`; or the error of a system call
  */
 export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {}) {
-  const holder = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
+  ownPrefix ??= `${processName()}-${crypto().randomBytes(6).toString('hex')}-`;
+  const holder = `${ownPrefix}${++acquisitions}`;
   const draft = join(dirname(path), `.${basename(path)}.${holder}.tmp`);
   await mkdir(draft, { mode: 0o700 });
+  holders.add(holder);
   try {
     await writeFile(join(draft, holder), '', { mode: 0o600 });
     await waitForTurn(draft, path, waitMs, unseenHolderMs);
   } catch (error) {
+    holders.delete(holder);
     await rm(draft, { recursive: true, force: true });
     throw error;
   }
@@ -46,10 +55,14 @@ export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderM
     /** Whether this process still holds the lock. Another may have broken it while this one was paused. */
     isHeld: async () => (await readHolder(path)) === holder,
     async release(): Promise<void> {
-      await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
-      // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
-      // fails, and the lock stays.
-      await ignoreErrors(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
+      try {
+        await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
+        // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
+        // fails, and the lock stays.
+        await ignoreErrors(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
+      } finally {
+        holders.delete(holder);
+      }
     },
   };
 }
@@ -68,7 +81,7 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
     }
     // A holder that ended between the two steps of its release has left an empty folder.
     if (holder === undefined) await ignoreErrors([...FOLDER_NOT_EMPTY_CODES, 'ENOENT'], rmdir(path));
-    if (holder !== undefined && isDead(holder, now - holderSeenAt > unseenHolderMs)) {
+    if (holder !== undefined && (isLeft(holder) || isDead(holder, now - holderSeenAt > unseenHolderMs))) {
       await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
       continue;
     }
@@ -79,6 +92,11 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
     // Random pauses keep several waiting processes from retrying at the same times.
     await sleep(pause * (0.5 + Math.random()));
   }
+}
+
+/** Whether this process could not release a lock, as on a disk that became read-only or was away. */
+function isLeft(holder: string): boolean {
+  return holder.startsWith(`${ownPrefix}`) && !holders.has(holder);
 }
 
 async function tryRename(draft: string, path: string): Promise<boolean> {

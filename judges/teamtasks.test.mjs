@@ -178,6 +178,26 @@ describe('examples/teamtasks', { skip: noPostgres }, () => {
       }
     });
 
+    test('a page that nobody sees has no stream, and loads when it is seen again', async () => {
+      const hide = (isHidden) =>
+        bob.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+          document.dispatchEvent(new Event('visibilitychange'))`);
+      await bob.addInitScript(() => {
+        const send = window.fetch;
+        window.fetch = (url, init) => {
+          if (String(url).endsWith('/live')) window.live = init.signal;
+          return send(url, init);
+        };
+      });
+      await bob.reload();
+      await bob.getByRole('button', { name: 'Sow peas' }).waitFor();
+      await hide(true);
+      assert.equal(await bob.evaluate('live.aborted'), true);
+      await send(ann, 'New task', 'Water peas');
+      await hide(false);
+      await bob.getByRole('button', { name: 'Water peas', exact: true }).waitFor();
+    });
+
     test('the page fits a telephone and the dark, and axe finds nothing', async () => {
       const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
       const faults = [];

@@ -30,11 +30,23 @@ export function TeamView({ team }: { team: Team }) {
     setTasks(shown === undefined ? [] : await tasksOf(shown));
   }, [team.id, project]);
   useEffect(() => {
-    const end = new AbortController();
-    follow(team.id, load, end.signal).catch((error) => {
-      if (!end.signal.aborted) throw error;
-    });
-    return () => end.abort();
+    let end = new AbortController();
+    // A browser has six connections for all tabs, and a stream keeps one. So a tab that nobody sees has no stream.
+    const watch = () => {
+      end.abort();
+      if (document.hidden) return;
+      end = new AbortController();
+      const { signal } = end;
+      follow(team.id, load, signal).catch((error) => {
+        if (!signal.aborted) throw error;
+      });
+    };
+    document.addEventListener('visibilitychange', watch);
+    watch();
+    return () => {
+      document.removeEventListener('visibilitychange', watch);
+      end.abort();
+    };
   }, [team.id, load]);
 
   const change = (task: Task, body: { state: Task['state'] }) =>

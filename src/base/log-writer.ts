@@ -137,10 +137,10 @@ export function createLogWriter(fd: number) {
       writtenBytes = 0;
       isWaiting = false;
     }
-    const deadline = Date.now() + CLOSE_TIME_LIMIT;
-    for (let stallEnd = Date.now() + CLOSE_STALL_LIMIT; writtenBytes < batch.length || takeBatch(); ) {
-      if (writeNow()) stallEnd = Date.now() + CLOSE_STALL_LIMIT;
-      else if (Date.now() > Math.min(stallEnd, deadline)) return;
+    const deadline = performance.now() + CLOSE_TIME_LIMIT;
+    for (let stallEnd = performance.now() + CLOSE_STALL_LIMIT; writtenBytes < batch.length || takeBatch(); ) {
+      if (writeNow()) stallEnd = performance.now() + CLOSE_STALL_LIMIT;
+      else if (performance.now() > Math.min(stallEnd, deadline)) return;
       else blockThread(RETRY_DELAY);
     }
   }

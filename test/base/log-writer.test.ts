@@ -241,6 +241,13 @@ describe('the log writer', () => {
     assert.deepEqual([code, signal], [7, null]);
   });
 
+  it('lets a process exit when the clock is set back while nobody reads its log', { timeout: 60_000 }, async (test) => {
+    const { fd } = openPipe(test);
+    const clock = 'let time = Date.now(); Date.now = () => (time -= 1000);';
+    const [code, signal] = await once(child(test, ['ignore', 'ignore', fd], stuck + clock), 'exit');
+    assert.deepEqual([code, signal], [7, null]);
+  });
+
   it('lets a process exit when nobody reads the socket of its log', { timeout: 60_000 }, async (test) => {
     // Node's pipes between processes are sockets, and systemd's journal is a socket, too.
     const started = child(test, ['ignore', 'ignore', 'pipe']);

@@ -1,14 +1,27 @@
 // The log line of a worker that could not report: the operation that it began last, and why it ended.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { describe, type TestContext, test } from 'node:test';
 import { createNoteWriter, noteEnvironment, openNote } from '../../../src/base/worker-note.ts';
 import { describeBlock, describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
-import { type LogLine, type Service, startService, write } from '../../support/cluster-server.ts';
+import { createFolder, type LogLine, type Service, startService, write } from '../../support/cluster-server.ts';
 import { readyz, startWatched, until } from '../../support/ops-client.ts';
 
 const MIB = 1024 * 1024;
+
+test('an edit is refused with the cause when the working folder of the service is gone', async (t) => {
+  const cwd = createFolder(t, {});
+  const dir = createFolder(t, { 'OrderController.mjs': 'export default class { index() {} }' });
+  const service = await startService(t, { dir, cwd, env: { WORKERS: '1' } });
+  rmSync(cwd, { recursive: true });
+  write(service.dir, 'OrderController.mjs', 'export default class { index() { return 1; } }');
+  const { error } = await service.logged('generation-rejected');
+  assert.match(
+    String(error),
+    /exit code 1; its working folder .*\/controllers is gone: start the service in a folder that stays$/,
+  );
+});
 
 test('describeEnd and describeBlock give the causes of an end', () => {
   const heap = { used: 143.4 * MIB, limit: 150 * MIB };

@@ -1,15 +1,23 @@
 // The reason why a worker ended, for the log. A process that ends by a signal cannot give a reason itself.
 import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Heap } from '../../../base/worker-note.ts';
 
 type ProcessEnd = Pick<ChildProcess, 'exitCode' | 'signalCode'>;
 
 /** @param heap the heap of the worker at its last note, which is a quarter of a second old if its event loop turned */
 export function describeEnd({ exitCode, signalCode }: ProcessEnd, heap?: Heap): string {
-  if (signalCode === null) return `it ended the process with exit code ${exitCode}`;
+  if (signalCode === null) return `it ended the process with exit code ${exitCode}${describeFolder()}`;
   const cause = SIGNAL_CAUSES[signalCode];
   const text = `it was ended by ${signalCode}${cause === undefined ? '' : `, ${cause}`}`;
   return signalCode === 'SIGABRT' && heap !== undefined ? `${text}; ${describeHeap(heap)}` : text;
+}
+
+/** No worker can start in a folder that is gone, such as that of an old release. */
+function describeFolder(): string {
+  // Node keeps the path since the settings were read.
+  const folder = process.cwd();
+  return existsSync(folder) ? '' : `; its working folder ${folder} is gone: start the service in a folder that stays`;
 }
 
 /** Describes a worker whose event loop did not turn. Near the limit of the heap, V8 only collects garbage. */

@@ -10,7 +10,7 @@ import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/pr
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { crypto, hash } from './builtins.ts';
+import { crypto } from './builtins.ts';
 import { attempt, errorCode } from './failure.ts';
 import { BUSY_CODES, FOLDER_NOT_EMPTY_CODES, isAlive } from './system.ts';
 
@@ -140,7 +140,7 @@ export function isDead(holder: string, isOverdue: boolean): boolean {
 /** The result of `readStart` when a process runs but its start cannot be read. Such a process counts as alive. */
 const UNREADABLE_START = 'alive';
 
-/** Returns for example `4711-123456-0123456789abcdef`: the process id, the start, and the name of the machine. */
+/** Returns for example `4711-123456-5f2a9c0d_pid__4026531836_`: the process id, the start, and the machine's name. */
 export function processName(pid: number = process.pid): string {
   return `${pid}-${readStart(pid)}-${machineName()}`;
 }
@@ -152,8 +152,8 @@ function machineName(): string {
   if (cachedMachineName !== undefined) return cachedMachineName;
   const readName = () =>
     `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;
-  // Without /proc (not Linux), the host's name is used.
-  cachedMachineName = hash('sha256', attempt(readName, hostname()), 'hex').slice(0, 16);
+  // Without /proc (not Linux), the host's name is used. The result is a part of file names.
+  cachedMachineName = attempt(readName, hostname()).replaceAll(/\W/g, '_');
   return cachedMachineName;
 }
 

@@ -140,6 +140,11 @@ export function isDead(holder: string, isOverdue: boolean): boolean {
 /** The result of `readStart` when a process runs but its start cannot be read. Such a process counts as alive. */
 const UNREADABLE_START = 'alive';
 
+/** Whether a name is surely that of a process that runs. Without a start, another process can have its id by now. */
+export function isSurelyAlive(name: unknown): boolean {
+  return String(name).split('-')[1] !== UNREADABLE_START && !isDead(String(name), true);
+}
+
 /** Returns for example `4711-123456-5f2a9c0d_pid__4026531836_`: the process id, the start, and the machine's name. */
 export function processName(pid: number = process.pid): string {
   return `${pid}-${readStart(pid)}-${machineName()}`;

@@ -11,7 +11,7 @@ import { readSettings, settingsOf } from '../../base/config.ts';
 import { DEV, envFilePaths, withEnvFiles } from '../../base/env-files.ts';
 import { attempt } from '../../base/failure.ts';
 import { fingerprint, statOf } from '../../base/fingerprint.ts';
-import { isDead } from '../../base/folder-lock.ts';
+import { isSurelyAlive } from '../../base/folder-lock.ts';
 import type { Settings } from '../../base/settings.ts';
 import { isAlive } from '../../base/system.ts';
 import type { GenerationRecord } from '../../live/supervisor/generation-file.ts';
@@ -59,6 +59,6 @@ function readServer(dataDir: string): (GenerationRecord & { readonly isRunning: 
   const record: GenerationRecord | undefined = attempt(() => JSON.parse(readFileSync(path, 'utf8')), undefined);
   // Since the start of the machine, another process may have the process id. Or the clock was set forward.
   const isOld = (statOf(path)?.mtimeMs ?? 0) < Date.now() - uptime() * 1000;
-  const isRecent = !isOld || !isDead(String(record?.process), true);
+  const isRecent = !isOld || isSurelyAlive(record?.process);
   return record && { ...record, isRunning: isRecent && record.state !== 'stopped' && isAlive(record.pid) };
 }

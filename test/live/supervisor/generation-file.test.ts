@@ -1,6 +1,6 @@
 // DATA_DIR/generation.json, as a real service writes it.
 import assert from 'node:assert/strict';
-import {
+import fs, {
   existsSync,
   mkdirSync,
   readFileSync,
@@ -10,6 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -132,5 +133,27 @@ describe('the generation file', () => {
     assert.equal(file, fileOf(dir));
     rmSync(fileOf(dir), { recursive: true });
     await until(service, ({ state }) => state === 'serving');
+  });
+
+  // After a start of the machine, another process can have the id. Without /proc, nothing shows which of them it is.
+  it('is that of no running service where it is older than the start of a machine without /proc', (test) => {
+    const { readFileSync } = fs;
+    test.mock.method(fs, 'readFileSync', (path: string, ...rest: []) => {
+      if (String(path).startsWith('/proc/')) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+      return readFileSync(path, ...rest);
+    });
+    syncBuiltinESMExports();
+    test.after(() => {
+      test.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    const dataDir = createFolder(test);
+    const path = join(dataDir, 'generation.json');
+    const record = { pid: process.pid, process: processName(), state: 'serving' };
+    assert.match(record.process, /^\d+-alive-/);
+    writeFileSync(path, JSON.stringify(record));
+    assert.deepEqual(readRecord(dataDir), record);
+    utimesSync(path, 0, 0);
+    assert.equal(readRecord(dataDir), undefined);
   });
 });

@@ -7,7 +7,7 @@ import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withEnvFiles } from '../../../base/env-files.ts';
 import { attempt, describeFailure, errorCode } from '../../../base/failure.ts';
-import { isDead } from '../../../base/folder-lock.ts';
+import { isSurelyAlive } from '../../../base/folder-lock.ts';
 import { isAlive } from '../../../base/system.ts';
 import type { GenerationRecord, LoadFailure } from '../../../live/supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
@@ -60,7 +60,7 @@ export function readRecord(dataDir: string): GenerationRecord | undefined {
     if (mtimeMs >= Date.now() - uptime() * 1000) return read();
     // Since the start of the machine, another process may have the process id. Or the clock was set forward.
     const record = attempt(read, undefined);
-    return isDead(String(record?.process), true) ? undefined : record;
+    return isSurelyAlive(record?.process) ? record : undefined;
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw new Error(`Cannot read ${path}: ${describeFailure(error)}${adviceFor(error)}`);

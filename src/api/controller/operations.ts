@@ -2,7 +2,7 @@
 // groups/operation-settings.ts reads the settings and refuses wrong ones.
 import type { ControllerParams } from '../controller.ts';
 import type { Reply } from './reply.ts';
-import type { AccessParamsOf } from './service.ts';
+import type { AccessParams, AccessParamsOf } from './service.ts';
 
 /** A schema object of zod, valibot, arktype, … by the interface of https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -50,7 +50,9 @@ export type AccessRule<User = unknown> =
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
 /** The argument of `by`: a request before its body has arrived. */
-export interface LimitParams extends Pick<ControllerParams, 'path' | 'query' | 'headers' | 'address'> {
+export interface LimitParams
+  extends Pick<AccessParams, 'path' | 'query' | 'address'>,
+    Pick<ControllerParams, 'headers'> {
   /** The user whom `authenticate` of the service file has found. */
   readonly user?: unknown;
 }

@@ -25,10 +25,12 @@ export interface ServiceUser {
 export interface AccessParams
   extends HeaderSetters,
     Pick<ControllerParams, 'application' | 'cookies' | 'address' | 'log' | 'signal'>,
-    Pick<ControllerParams, 'path' | 'query' | 'method' | 'verb'> {
+    Pick<ControllerParams, 'path' | 'method' | 'verb'> {
   /** The header `Authorization`; undefined without the header, and when it has a credential of Gatefold. */
   readonly authorization: string | undefined;
   readonly request: IncomingMessage;
+  /** The values of the query string, as texts. A repeated key has a list as its value. */
+  readonly query: Readonly<Record<string, string | string[]>>;
   /** The name of the group, such as `order`, also for a URL that spells it `Order`. */
   readonly page: string;
 }

@@ -6,6 +6,7 @@ import {
   defineService,
   ErrorReply,
   HttpError,
+  type LimitParams,
   type Next,
   type Operations,
   type Refusal,
@@ -120,6 +121,13 @@ export const bad = [
 
 /** The options without their type argument accept any user. */
 export const options: ServiceOptions = { authenticate: () => ({ id: 'a', name: 'A' }) };
+
+export const readers = [
+  // @ts-expect-error the next function in access gets the same query
+  ({ query }: AccessParamsOf<User>) => delete query.page,
+  // @ts-expect-error the query is for reading
+  ({ query }: LimitParams) => delete query.page,
+];
 
 const isAdmin = ({ user }: AccessParamsOf<User>): boolean => user?.role === 'admin';
 

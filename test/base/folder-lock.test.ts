@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -94,22 +94,26 @@ test('acquireLock takes over an empty lock folder that a dead holder left', asyn
   await (await acquireLock(path, { waitMs: 100 })).release();
 });
 
-// In a container, the first process often waits for no other.
 test('acquireLock breaks a lock that its own process could not release, and no lock that it still holds', async (t) => {
   const folder = join(createFolder(t), 'data');
   mkdirSync(folder);
   const path = join(folder, 'x.lock');
-  const lock = await acquireLock(path);
-  // The disk is away while the lock is released.
+  const locks = [await acquireLock(path), await acquireLock(`${path}2`)];
+  // The disk is away while the locks are released: a path is missing, or something else is in its place.
   renameSync(folder, `${folder}.away`);
-  await lock.release();
+  await locks[0]?.release();
+  writeFileSync(folder, '');
+  await assert.rejects(async () => locks[1]?.release(), { code: 'ENOTDIR' });
+  rmSync(folder);
   renameSync(`${folder}.away`, folder);
+  await (await acquireLock(`${path}2`, { waitMs: 100 })).release();
   const next = await acquireLock(path, { waitMs: 100 });
   await assert.rejects(acquireLock(path, { waitMs: 30 }), /has held it for 0\.03 s$/);
   await next.release();
   assert.deepEqual(readdirSync(folder), []);
 });
 
+// In a container, the first process often waits for no other.
 test('a holder that has ended is dead, also when its parent does not wait for it', async (t) => {
   if (process.platform !== 'linux') return t.skip('only Linux has such processes in /proc');
   const parent = spawn('sh', ['-c', 'sleep 1000 & echo $!; exec sleep 1000'], { stdio: ['ignore', 'pipe', 'ignore'] });

@@ -1,6 +1,7 @@
 // Prints what the process of a long test has open: the test mostly waits for one of these. A test whose time is over
 // says no more than that.
 import { ChildProcess } from 'node:child_process';
+import { EventEmitter } from 'node:events';
 import { Server, Socket } from 'node:net';
 import { beforeEach } from 'node:test';
 
@@ -9,6 +10,9 @@ const { setTimeout, clearTimeout } = globalThis;
 
 /** Reports each test that takes longer. @param {number} milliseconds */
 export function reportLongTests(milliseconds) {
+  const { defaultMaxListeners } = EventEmitter;
+  // On Node 20, each test that runs at the same time as others adds a listener to the signal of this hook.
+  EventEmitter.defaultMaxListeners = 0;
   beforeEach((context) => {
     // Only a test has a signal, which is aborted when the test ends.
     const { name, signal } = /** @type {import('node:test').TestContext} */ (context);
@@ -16,6 +20,7 @@ export function reportLongTests(milliseconds) {
     const timer = setTimeout(report, milliseconds).unref();
     signal.addEventListener('abort', () => clearTimeout(timer));
   });
+  EventEmitter.defaultMaxListeners = defaultMaxListeners;
 }
 
 function opened() {

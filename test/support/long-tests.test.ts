@@ -8,7 +8,7 @@ const SOURCE = `
   import { spawn } from 'node:child_process';
   import { once } from 'node:events';
   import { connect, createServer } from 'node:net';
-  import { test } from 'node:test';
+  import { describe, test } from 'node:test';
   const { setTimeout } = globalThis;
   const reports = [];
   globalThis.setTimeout = (report, ms) => { reports.push(report); return setTimeout(() => {}, ms); };
@@ -25,6 +25,9 @@ const SOURCE = `
     child.kill('SIGKILL');
     client.destroy();
     server.close();
+  });
+  describe('many at once', { concurrency: true }, () => {
+    for (let i = 0; i < 20; i++) test(String(i), () => new Promise((resolve) => setTimeout(resolve, 20)));
   });`;
 
 const { NODE_TEST_CONTEXT: _, ...env } = process.env;
@@ -40,4 +43,5 @@ test('a long test is reported with the processes, servers and connections of its
     /^ {2}connection from \d+ to \d+/m,
   ];
   for (const line of lines) assert.match(stderr, line);
+  assert.doesNotMatch(stderr, /Warning/);
 });

@@ -299,7 +299,7 @@ describe('the log writer', () => {
       const writer = createLogWriter(2);
       for (let i = 0; i < 3000; i++) writer.write(JSON.stringify({ i, text: 'ü'.repeat(i % 700) }) + '\\n');
       // This process, which reads, can pause for longer than \`close\` waits.
-      Date.now = () => 0;
+      performance.now = () => 0;
       writer.close();
       process.exit();`;
     let received = '';

@@ -1,4 +1,5 @@
-// A worker whose controllers have taken almost all descriptors: it says so, and can still read its tables.
+// A worker whose controllers have taken almost all descriptors: it says so, and can still read its tables. A worker whose
+// heap is small: it has fewer connections.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -58,4 +59,17 @@ test('a leak of descriptors is in the metrics, refuses connections, and keeps no
     () => readyz(ops),
     ({ body }) => (body.credentials as { quarantined_rows: number }).quarantined_rows === 1,
   );
+});
+
+test('a worker with 64 MiB of heap has 341 connections, and ends the oldest for each further one', async (t) => {
+  const env = { WORKERS: '1', HEADERS_TIMEOUT: '120s', NODE_OPTIONS: '--max-old-space-size=64' };
+  const { ops, port } = await startWatched(t, { env });
+  const sockets = Array.from({ length: 345 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+  const metrics = await until(
+    () => scrape(ops),
+    (seen) => total(seen, 'gatefold_connections_refused_total') >= 4,
+  ).finally(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  assert.equal(total(metrics, 'gatefold_connections_refused_total'), 4);
 });

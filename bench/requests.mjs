@@ -23,6 +23,7 @@ const get = { method: 'GET', path: '/api/test', headers: {}, status: 200 };
 export const REQUESTS = {
   get: () => [get],
   post: () => [{ ...get, method: 'POST', headers: { 'Content-Type': 'application/json' }, body: jsonOfSize(1024) }],
+  awaited: () => [{ ...get, path: '/api/test/awaited' }],
   later: () => [{ ...get, path: '/api/test/later' }],
   reply: () => [{ ...get, path: '/api/test/reply', status: 201 }],
   checkedPost: () => [

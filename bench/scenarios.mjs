@@ -31,6 +31,12 @@ export const SCENARIOS = [
   field('preflight', 'preflight', 'preflight', { off: 1 }),
   field('browser', '11 headers', 'browser', {}),
   field('close', 'a connection each', 'close', { off: 1 }),
+  gatefold('awaited', 'an operation that waits for a turn', [
+    { key: 'off', server: 'gatefold', request: 'awaited' },
+    { key: 'on', server: 'gatefoldLines', request: 'awaited' },
+    { key: 'fastify', server: 'fastify', request: 'awaited' },
+    { key: 'hono', server: 'hono', request: 'awaited' },
+  ]),
   gatefold('reply', 'a Reply', [{ key: 'off', server: 'gatefold', request: 'reply', goal: { atMost: 1.03 } }]),
   secure('tls', 'GET by TLS', 'get', { off: 1 }),
   secure('handshake', 'a TLS handshake each', 'close', { off: 1.05 }),

@@ -34,6 +34,11 @@ export function preflightHeaders(id) {
   return { ...COMMON, 'Access-Control-Max-Age': '86400', 'X-Request-Id': id, 'Content-Length': '0' };
 }
 
+/** Stands for a query of a database: a promise that is fulfilled in a later turn of the event loop. */
+export function nextTurn() {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 export function indexAnswer() {
   return { status: 'success', message: 'Hello', timestamp: Math.floor(Date.now() / 1000), greeting: 'Hello, world' };
 }

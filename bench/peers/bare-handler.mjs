@@ -1,7 +1,7 @@
 // The request handler of the bare server, with which all others are compared. It uses only node:http, in its fastest
 // way: a flat header array and one `end` for each answer, and `data` and `end` for the body. It compares paths as
 // strings.
-import { createdAnswer, indexAnswer, nextRequestId, notFoundAnswer } from './answers.mjs';
+import { createdAnswer, indexAnswer, nextRequestId, nextTurn, notFoundAnswer } from './answers.mjs';
 
 const TYPE = 'application/json; charset=UTF-8';
 const METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
@@ -15,6 +15,8 @@ export function serve(request, response) {
   const id = nextRequestId();
   if (request.method === 'OPTIONS') return preflight(response, id);
   if (request.url?.startsWith('/api/order')) return order(request, response, id);
+  if (request.url === '/api/test/awaited')
+    return void nextTurn().then(() => answer(response, id, JSON.stringify(indexAnswer())));
   if (request.url === '/api/test/reply') return reply(response, id);
   if (request.url !== '/api/test') return notFound(response, id);
   if (request.method === 'GET') return answer(response, id, JSON.stringify(indexAnswer()));

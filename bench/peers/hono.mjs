@@ -10,12 +10,17 @@ import {
   indexAnswer,
   listenOptions,
   nextRequestId,
+  nextTurn,
   notFoundAnswer,
   preflightHeaders,
 } from './answers.mjs';
 
 const app = new Hono();
 app.get('/api/test', (c) => c.body(JSON.stringify(indexAnswer()), 200, answerHeaders(nextRequestId())));
+app.get('/api/test/awaited', async (c) => {
+  await nextTurn();
+  return c.body(JSON.stringify(indexAnswer()), 200, answerHeaders(nextRequestId()));
+});
 app.post('/api/test', async (c) => {
   const id = nextRequestId();
   return c.body(JSON.stringify(createdAnswer(await c.req.json(), id)), 200, answerHeaders(id));

@@ -11,6 +11,7 @@ import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
 import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
+import type { TimeLimit } from './time-limits.ts';
 
 /** A step that refuses throws an `HttpError`. A step that sends the answer ends the request. */
 export type Step = (exchange: Exchange) => Outcome;
@@ -77,10 +78,8 @@ export class Exchange {
   input: RequestInput | undefined;
   /** Milliseconds of the time limit that are left after `authenticate` and `access`; undefined if neither waited. */
   timeLeft: number | undefined;
-  /** `performance.now()` when the timer of the time limit was last started. */
-  timerStartedAt = 0;
-  /** The timer of the operation's time limit; undefined before it starts, and while the body arrives. */
-  timeLimitTimer: NodeJS.Timeout | undefined;
+  /** Undefined before the time limit of the operation starts, and while the body arrives. */
+  timeLimit: TimeLimit | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
   /** Undefined when a client sent the request itself. */

@@ -2,7 +2,6 @@
 // steps run within the time limit of the operation.
 
 import { refusal } from '../base/errors.ts';
-import { isInspected } from '../base/inspector.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -15,6 +14,7 @@ import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import type { ExchangeContexts } from './exchange-contexts.ts';
 import { perform } from './guarded-call.ts';
 import { Params, type ParamsParts } from './params.ts';
+import { TimeLimits } from './time-limits.ts';
 
 type HandOver = (exchange: Exchange, options: CallOptions) => void;
 
@@ -29,6 +29,11 @@ export interface CallOptions extends ParamsParts {
 
 export function createCallSteps(options: CallOptions) {
   const { respond, log, operationTimeout, contexts } = options;
+  const timeLimits = new TimeLimits((exchange, limit) => {
+    const cause = new Error(`it ran longer than ${limit} ms`);
+    respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
+    exchange.abort(new Error('the operation is out of time'));
+  });
 
   function checkTypes(exchange: Exchange): Outcome {
     const { check, contract } = exchange.choice.operation;
@@ -114,26 +119,18 @@ export function createCallSteps(options: CallOptions) {
     }
   }
 
-  /** Starts the timer of the time limit. The answer, or the first byte of a streamed answer, stops the timer. */
+  /** Starts the time limit. The answer, or the first byte of a streamed answer, ends it. */
   function startTimeLimit(exchange: Exchange): void {
-    if (exchange.timeLimitTimer !== undefined) return;
-    const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
-    exchange.timerStartedAt = performance.now();
-    const timer = setTimeout(() => {
-      if (isInspected()) return void timer.refresh();
-      const cause = new Error(`it ran longer than ${timeout} ms`);
-      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
-      exchange.abort(new Error('the operation is out of time'));
-    }, exchange.timeLeft ?? timeout);
-    exchange.timeLimitTimer = timer;
+    if (exchange.timeLimit !== undefined) return;
+    timeLimits.start(exchange, exchange.choice.operation.settings.timeout ?? operationTimeout, exchange.timeLeft);
   }
 
-  /** Stops the timer after a step before the body, whose arrival does not count. Notes the time that is left. */
+  /** Ends the time limit after a step before the body, whose arrival does not count. Notes the time that is left. */
   function pauseTimeLimit(exchange: Exchange): void {
-    const leftAtStart = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
-    clearTimeout(exchange.timeLimitTimer);
-    exchange.timeLimitTimer = undefined;
-    exchange.timeLeft = Math.max(1, leftAtStart - (performance.now() - exchange.timerStartedAt));
+    const { timeLimit } = exchange;
+    if (timeLimit === undefined) return;
+    timeLimit.end();
+    exchange.timeLeft = Math.max(1, timeLimit.deadline - performance.now());
   }
 
   /** Wraps a step that runs before the body is read, so that the operation's time limit also covers the step. */

@@ -43,7 +43,7 @@ export function createCompression(fail: (exchange: Exchange, error: unknown) => 
     if (coding === undefined) return send(body, VARY);
     jobs++;
     // The operation has ended.
-    clearTimeout(exchange.timeLimitTimer);
+    exchange.timeLimit?.end();
     PACKERS[coding]?.(body, (error, packed) => {
       jobs--;
       if (answer.isComplete) return;

@@ -212,13 +212,13 @@ export class Responder {
     if (exchange.answer.isComplete) return;
     exchange.answer.isComplete = true;
     if (exchange.answer.giveBack !== undefined && status < 400) exchange.answer.giveBack();
-    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
+    exchange.timeLimit?.end();
     this.#options.onAnswered(exchange);
     this.#report(exchange, status, bytes);
   }
 
   #beginStreaming(exchange: Exchange): void {
-    clearTimeout(exchange.timeLimitTimer);
+    exchange.timeLimit?.end();
     exchange.answer.isStreaming = true;
     if (isStillSending(exchange)) closeAfterRequest(exchange);
     this.#options.onStreaming(exchange);

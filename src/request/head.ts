@@ -21,6 +21,8 @@ export class RequestHead {
   transferEncoding: string | undefined;
   requestId: string | undefined;
   expect: string | undefined;
+  /** The header `Cookie`. Several such lines are one list, as for Node. */
+  cookie: string | undefined;
   /** The header `Origin`. When a request has several such lines, the field is `null`, the origin of nobody. */
   origin: string | undefined;
   /** The header `traceparent`. When a request has several such lines, none counts, and the field is ''. */
@@ -46,6 +48,7 @@ export class RequestHead {
         case 6:
           if (isName(name, 'Origin', 'origin')) this.origin = this.origin === undefined ? value : 'null';
           else if (isName(name, 'Expect', 'expect')) this.expect = value;
+          else if (isName(name, 'Cookie', 'cookie')) this.cookie = addToList(this.cookie, value, '; ');
           break;
         case 7:
           if (isName(name, 'Upgrade', 'upgrade')) this.upgrade = addToList(this.upgrade, value);
@@ -85,8 +88,8 @@ function isName(name: string, capitalised: string, lower: string): boolean {
 }
 
 /** Two lines with the same name are one list (RFC 9110, 5.3). */
-function addToList(list: string | undefined, value: string): string {
-  return list === undefined ? value : `${list}, ${value}`;
+function addToList(list: string | undefined, value: string, separator = ', '): string {
+  return list === undefined ? value : list + separator + value;
 }
 
 /**

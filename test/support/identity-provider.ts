@@ -41,8 +41,8 @@ export interface TestProvider {
   signIn(person: Person, options?: { alg?: 'RS256' | 'ES256'; nonce?: string }): Promise<string>;
   /** Replaces all keys while the provider serves. */
   rotateKeys(): void;
-  goAway(): Promise<void>;
-  comeBack(): Promise<void>;
+  goAway(): void;
+  comeBack(): void;
   close(): Promise<void>;
 }
 
@@ -55,19 +55,21 @@ export async function startIdentityProvider(): Promise<TestProvider> {
   let keyRequests = 0;
   let person = '';
   let provider: OidcProvider;
+  let isAway = false;
 
   const server = createServer((request, response) => {
     if (request.url === '/jwks') keyRequests++;
     if (request.url?.startsWith('/interaction/')) void answerInteraction(request, response);
     else provider.callback()(request, response);
   });
+  server.on('connection', (socket) => isAway && socket.destroy());
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const issuer = `http://127.0.0.1:${port}`;
   rotateKeys();
 
-  return { issuer, clientIds, keyRequests: () => keyRequests, signIn, rotateKeys, goAway, comeBack, close: goAway };
+  return { issuer, clientIds, keyRequests: () => keyRequests, signIn, rotateKeys, goAway, comeBack, close };
 
   function rotateKeys(): void {
     provider = new Provider(issuer, {
@@ -163,16 +165,20 @@ export async function startIdentityProvider(): Promise<TestProvider> {
     throw new Error('The test provider redirected without end');
   }
 
-  async function goAway(): Promise<void> {
-    if (!server.listening) return;
+  /** The port stays open, because another process could take it meanwhile. Each connection is cut. */
+  function goAway(): void {
+    isAway = true;
+    server.closeAllConnections();
+  }
+
+  function comeBack(): void {
+    isAway = false;
+  }
+
+  async function close(): Promise<void> {
     server.close();
     server.closeAllConnections();
     await once(server, 'close');
-  }
-
-  async function comeBack(): Promise<void> {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
   }
 }
 

@@ -3,7 +3,7 @@
 // operation.
 import type { IncomingMessage } from 'node:http';
 import type { HeaderSetters } from '../../api/controller/answer-headers.ts';
-import type { AccessParams } from '../../api/controller/service.ts';
+import type { AccessParams, ServiceUser } from '../../api/controller/service.ts';
 import type { CallingApplication, OperationLog } from '../../api/controller.ts';
 import { urlNameOf } from '../../base/group-name.ts';
 import { createOperationLog } from '../../base/operation-log.ts';
@@ -67,6 +67,8 @@ export class RequestView {
 export class RequestAccess extends RequestView implements AccessParams {
   readonly path: Readonly<Record<string, string>>;
   declare readonly application?: CallingApplication;
+  /** Present for a function in `access`, which runs after `authenticate`. */
+  declare readonly user?: ServiceUser;
   readonly #exchange: Exchange;
   #query: Query | undefined;
 
@@ -74,7 +76,9 @@ export class RequestAccess extends RequestView implements AccessParams {
     // A function that protects the page `admin` also protects `/api/Admin`.
     super(urlNameOf(exchange.groupInUrl), exchange, parts);
     this.path = exchange.path;
-    if (exchange.caller.application !== undefined) this.application = exchange.caller.application;
+    const { application, user } = exchange.caller;
+    if (application !== undefined) this.application = application;
+    if (user !== undefined) this.user = user;
     this.#exchange = exchange;
   }
 

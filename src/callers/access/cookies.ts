@@ -3,11 +3,12 @@ import type { CookieOptions } from '../../api/controller/answer-headers.ts';
 import { attempt } from '../../base/failure.ts';
 import { formatCookie } from '../../base/set-cookie.ts';
 import { trimBlanks } from '../../base/values.ts';
+import { objectWithoutPrototype } from '../../request/body/form.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import type { OriginParts } from './origin-check.ts';
 
 export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> {
-  exchange.caller.cookies ??= parseCookies(exchange.request.headers.cookie);
+  exchange.caller.cookies ??= parseCookies(exchange.head.cookie);
   return exchange.caller.cookies;
 }
 
@@ -30,7 +31,8 @@ export function isHttps({ request: { headers } }: Exchange, { isSecure, publicOr
  *   because browsers send the cookie with the longest path first
  */
 function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
-  const cookies: Record<string, string> = Object.create(null);
+  // To freeze an object of `Object.create(null)` takes 2 µs.
+  const cookies = objectWithoutPrototype<string>();
   for (const pair of header?.split(';') ?? []) {
     const equals = pair.indexOf('=');
     if (equals < 1) continue;
@@ -39,7 +41,7 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
     if (name === '' || name in cookies) continue;
     const value = trimBlanks(pair.slice(equals + 1));
     // A pair of double quotes around the value does not belong to it.
-    cookies[name] = decode(value.replace(/^"(.*)"$/s, '$1'));
+    cookies[name] = decode(value.startsWith('"') ? value.replace(/^"(.*)"$/s, '$1') : value);
   }
   return Object.freeze(cookies);
 }

@@ -76,9 +76,9 @@ export function createCheckOrigin(
 }
 
 /** Says whether the request has only what a browser adds to a request of any page. A page cannot know a key. */
-export function isSentByBrowserAlone({ caller, head: { authorization }, request: { headers } }: Exchange): boolean {
+export function isSentByBrowserAlone({ caller, head: { authorization, cookie } }: Exchange): boolean {
   if (caller.row !== undefined) return false;
-  return headers.cookie !== undefined || (authorization !== undefined && AMBIENT_AUTHORIZATION.test(authorization));
+  return cookie !== undefined || (authorization !== undefined && AMBIENT_AUTHORIZATION.test(authorization));
 }
 
 /** Checks a request without `Origin` and `Sec-Fetch-Site`. An old browser sends neither with a link or an image. */

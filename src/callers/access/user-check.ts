@@ -61,10 +61,7 @@ export function createCheckCaller(service: Service | undefined, parts: AccessPar
   }
 
   function checkFunction(exchange: Exchange, rule: AccessFunction): Promise<undefined> | undefined {
-    const params = new RequestAccess(exchange, parts);
-    const { user } = exchange.caller;
-    if (user !== undefined) Object.defineProperty(params, 'user', { value: user });
-    const outcome = contexts.run(exchange, () => rule(params));
+    const outcome = contexts.run(exchange, () => rule(new RequestAccess(exchange, parts)));
     if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
     readVerdict(outcome);
     return undefined;

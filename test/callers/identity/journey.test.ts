@@ -122,11 +122,11 @@ describe('identity, end to end with oidc-provider', () => {
 
   test('signin uses the cached keys while the provider is unreachable, and fetches new keys afterwards', async () => {
     const credential = await tokenOf(ada);
-    await provider.goAway();
+    provider.goAway();
     skipped += KEY_TIMES.fresh + 1;
     assert.equal((await identity.signin({ credential }, params)).status, 200);
     assert.equal(identity.status().keyFailures, 1);
-    await provider.comeBack();
+    provider.comeBack();
     provider.rotateKeys();
     skipped += KEY_TIMES.coolDown + 1;
     assert.equal((await identity.signin({ credential: await tokenOf(ada) }, params)).status, 200);
@@ -135,11 +135,11 @@ describe('identity, end to end with oidc-provider', () => {
   test('signin gets IDENTITY_UNAVAILABLE when the provider is unreachable and no key is cached', async () => {
     const cold = createIdentity({ dataDir: folder.dir, log: rememberLog(), accounts });
     const credential = await tokenOf(ada);
-    await provider.goAway();
+    provider.goAway();
     await assert.rejects(cold.signin({ credential }, params), {
       ...{ status: 503, code: 'IDENTITY_UNAVAILABLE', headers: { 'Retry-After': '30' } },
     });
-    await provider.comeBack();
+    provider.comeBack();
     cold.close();
   });
 

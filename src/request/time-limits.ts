@@ -61,7 +61,8 @@ class Ring implements Link {
   look(expire: (exchange: Exchange, limit: number) => void): void {
     this.#timerEnd = Number.POSITIVE_INFINITY;
     const now = performance.now();
-    if (isInspected()) return this.#setTimer(now + this.#limit);
+    // A breakpoint can stop an operation for as long as a person thinks.
+    if (isInspected() && this.next !== this) return this.#setTimer(now + this.#limit);
     try {
       for (let first = this.next; first instanceof TimeLimit && first.deadline <= now; first = this.next) {
         first.end();

@@ -146,6 +146,19 @@ describe('the docs page', { skip: noChromium }, () => {
     assert.match(await found.locator('.answer pre').first().innerText(), /"ORDER_NOT_FOUND"/);
   });
 
+  test('sends once by Control and Enter in an input: a browser sends the form for this key, too', async () => {
+    const found = await panel('order/order_GET_by_id');
+    await found.locator('input').fill('7');
+    const isLeft = await found.locator('input').evaluate((input) => {
+      const init = { key: 'Enter', ctrlKey: true, bubbles: true, cancelable: true };
+      return input.dispatchEvent(new KeyboardEvent('keydown', init));
+    });
+    assert.equal(isLeft, false);
+    await answered(found, 4);
+    await found.locator('input').press('Control+Enter');
+    await answered(found, 4);
+  });
+
   test('opens with an overview: the title, the description and the groups', async () => {
     const shown = async (own: Page) => (await own.locator('main').innerText()).split(/\s*\n\s*/).slice(0, 4);
     const own = await open('');

@@ -87,10 +87,12 @@ function createContent(operation) {
   }
 
   for (const event of ['input', 'change', 'click']) form.addEventListener(event, () => queueMicrotask(updateCurl));
-  form.addEventListener(
-    'keydown',
-    (event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
-  );
+  form.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+    // Firefox and Safari send the form for this key, too, and the second submission would stop the first.
+    event.preventDefault();
+    form.requestSubmit();
+  });
   callerFields.addEventListener('input', updateCurl);
   build({});
   const leftColumn = h('div', prose(operation.description), describeAccess(operation), form);

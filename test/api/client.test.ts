@@ -170,6 +170,13 @@ describe('createClient sends', () => {
     });
   }
 
+  test('the query in a browser without URLSearchParams.size, such as Safari 16', async (t) => {
+    const size = Object.getOwnPropertyDescriptor(URLSearchParams.prototype, 'size') as PropertyDescriptor;
+    Reflect.deleteProperty(URLSearchParams.prototype, 'size');
+    t.after(() => Object.defineProperty(URLSearchParams.prototype, 'size', size));
+    assert.equal(await linesOf((api) => api.user.deleted({ id: 7 })), 'DELETE /api/user?id=7');
+  });
+
   for (const value of ['..', '.', '', undefined, null, [], ['..']]) {
     test(`no request with ${JSON.stringify(value)} as a path segment`, async () => {
       await assert.rejects(client().order['GET {id}']({ path: { id: value } }), TypeError);

@@ -38,7 +38,8 @@ export function requestOf(groupUrl: string, name: string, parts: RequestParts = 
   const search = new URLSearchParams();
   const queryValues = { ...(hasBody ? {} : expectObject(body)), ...expectObject(query) };
   addEntries(queryValues, (key, value) => search.append(key, toText(value)));
-  const url = [groupUrl, ...segments].join('/') + (search.size > 0 ? `?${search}` : '');
+  // Not `search.size`, which Safari 16 lacks: there, the request would lose its query.
+  const url = [groupUrl, ...segments].join('/') + String(search).replace(/^./, '?$&');
   return { method, url, data: hasBody ? body : undefined };
 }
 

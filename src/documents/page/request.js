@@ -14,7 +14,7 @@ export function requestOf({ pathBelow, method, bodyType }, values, caller) {
     const value = values.path?.[name];
     return value === undefined ? part : encodeURIComponent(value);
   });
-  const url = base + filledPath + (search.size > 0 ? `?${search}` : '');
+  const url = base + filledPath + String(search).replace(/^./, '?$&');
   const hasBody = values.body !== undefined;
   // ANY is an operation of every method. A GET has no body.
   const anyMethod = hasBody ? 'POST' : 'GET';

@@ -39,7 +39,7 @@ export function requestOf(groupUrl: string, name: string, parts: RequestParts = 
   const queryValues = { ...(hasBody ? {} : expectObject(body)), ...expectObject(query) };
   addEntries(queryValues, (key, value) => search.append(key, toText(value)));
   // Not `search.size`, which Safari 16 lacks: there, the request would lose its query.
-  const url = [groupUrl, ...segments].join('/') + String(search).replace(/^./, '?$&');
+  const url = [groupUrl, ...segments].join('/') + (String(search) && `?${search}`);
   return { method, url, data: hasBody ? body : undefined };
 }
 
@@ -93,6 +93,9 @@ export function encodeBody(data: unknown, headers: Headers): Body | undefined {
   if (data === undefined || data instanceof URLSearchParams) return data;
   const isBytes =
     data instanceof Blob || data instanceof ReadableStream || data instanceof ArrayBuffer || ArrayBuffer.isView(data);
+  // Firefox would send the text `[object ReadableStream]`.
+  if (data instanceof ReadableStream && !('duplex' in Request.prototype))
+    throw new TypeError('This browser cannot send a stream: give a File or a Blob');
   const hasFile = !isBytes && Object.values(Object(data)).flat().some(isBlob);
   if (hasFile || data instanceof FormData) {
     // `fetch` sets the type of a form, because the type contains a boundary that only `fetch` can choose.

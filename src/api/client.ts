@@ -87,8 +87,10 @@ function startCall(
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = options;
     const redirect = Object.keys(ownHeaders).length > 0 ? 'manual' : 'follow';
-    // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
-    const init = { method, headers, body, redirect, signal: abortController.signal, duplex: 'half' } as RequestInit;
+    const own = { method, headers, body, redirect, signal: abortController.signal };
+    // With its cache, Firefox lets a second tab wait for the end of the same stream, and Chrome a second equal GET.
+    // Node accepts a stream as a body only with `duplex`. The type `RequestInit` lacks both.
+    const init = { ...own, cache: 'no-store', duplex: 'half' } as RequestInit;
     const response = await withTimeout(sendRequest(url, init));
     if (response.ok) return response;
     if (isRedirect(response)) throw new ApiError(response.status, 'REDIRECT_REFUSED', REFUSED_REDIRECT, { response });

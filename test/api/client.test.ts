@@ -244,6 +244,16 @@ describe('createClient sends', () => {
     assert.equal(sent.length, 2);
   });
 
+  test('past the cache of the browser: with it, a second tab of Firefox waits for the end of the same stream', async () => {
+    const caches: unknown[] = [];
+    const spy: typeof fetch = (input, init) => {
+      caches.push((init as { cache?: string }).cache);
+      return fetch(input, init);
+    };
+    await client(json({}), { fetch: spy }).user.index();
+    assert.deepEqual(caches, ['no-store']);
+  });
+
   test('the headers of the client and of the call, and a fixed or computed Authorization', async () => {
     let asked = 0;
     const api = client(json({}), {

@@ -14,7 +14,7 @@ export function requestOf({ pathBelow, method, bodyType }, values, caller) {
     const value = values.path?.[name];
     return value === undefined ? part : encodeURIComponent(value);
   });
-  const url = base + filledPath + String(search).replace(/^./, '?$&');
+  const url = base + filledPath + (String(search) && `?${search}`);
   const hasBody = values.body !== undefined;
   // ANY is an operation of every method. A GET has no body.
   const anyMethod = hasBody ? 'POST' : 'GET';
@@ -76,7 +76,7 @@ function dataWords(body) {
 export async function send({ url, ...request }, container, signal) {
   const started = performance.now();
   try {
-    const response = await fetch(url, { ...request, signal });
+    const response = await fetch(url, { ...request, signal, cache: 'no-store' });
     const size = h('span');
     const showSize = (bytes) => size.replaceChildren(`${Math.round(performance.now() - started)} ms, ${bytes} bytes`);
     const title = `${response.status} ${response.statusText}`;

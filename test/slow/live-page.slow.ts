@@ -47,4 +47,8 @@ test('the page of CHANNELS.md loads again when it is seen again', { skip: noChro
   await page.waitForFunction("seen.join() === 'load,one,load'");
   await add('three');
   await page.waitForFunction("seen.join() === 'load,one,load,three'");
+
+  // As after a 502 of a proxy, after which an EventSource does not connect again by itself.
+  await page.evaluate("events.close(); events.dispatchEvent(new Event('error'))");
+  await page.waitForFunction("seen.join() === 'load,one,load,three,load'");
 });

@@ -69,7 +69,6 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     mcp: row('MCP', 'off', parse.oneOf(['on', 'application', 'off'])),
     /** Hosts in lower case, or `'all'` for every host. `*.example.com` covers the names below example.com. */
     tracePropagate: row('TRACE_PROPAGATE', 'all', parse.hostPatterns),
-    traceCapture: row('TRACE_CAPTURE', '', parse.capturedValues),
     logLevel: row('LOG_LEVEL', 'info', parse.oneOf(LOG_LEVELS)),
     lastRequest: row('LAST_REQUEST', 'auto', parse.oneOf(['auto', 'on', 'off'])),
     logFormat: row('LOG_FORMAT', 'auto', parse.oneOf(['auto', 'json', 'pretty'])),
@@ -131,7 +130,6 @@ const ABOUT: Readonly<Record<keyof Settings, string>> = {
   mcp: 'Tools for agents at /api/mcp: on, application (for a credential alone) or off',
   tracePropagate:
     'Hosts that get the trace with the requests of controllers: all, off, or a list such as api.example.com,*.internal',
-  traceCapture: 'Values of a request that its span gets, with commas: query, and names of headers such as user-agent',
   logLevel: 'debug, info (a line a request), warn, error or silent',
   lastRequest:
     'Note the operation that a worker began last, for the log line of its end: on, off, or auto: after a first death',

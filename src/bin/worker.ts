@@ -14,7 +14,7 @@ import type { SharedTable } from '../callers/credentials/credentials.ts';
 import { readServiceInfo } from '../documents/service-info.ts';
 import { prepareLoad } from '../live/load/file-loader.ts';
 import { runWorker } from '../live/worker/life.ts';
-import { createWorkerParts, type WorkerParts } from '../live/worker/parts.ts';
+import { createWorkerParts } from '../live/worker/parts.ts';
 import type { TlsServer } from '../operate/https/serve/tls-server.ts';
 import type { WorkerMetrics } from '../operate/ops/worker-metrics.ts';
 import { version } from '../own-files.ts';
@@ -30,7 +30,6 @@ if (basics !== undefined) await run(basics);
 async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   if (settings.development || asksForInspector([...process.execArgv, ...process.argv])) await watchInspector();
   let app: App | undefined;
-  let service: WorkerParts['service'] = () => undefined;
   const noteHeap = () => note?.heap(readHeap());
   noteHeap();
   if (note !== undefined) setInterval(noteHeap, HEAP_NOTE_INTERVAL_MS).unref();
@@ -38,14 +37,14 @@ async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
-      const tracing = await createTracing(settings, log, () => service());
+      const tracing = await createTracing(settings, log);
       const parts = await createWorkerParts({
         ...{ settings, log, sink, transport, maxDescriptor: maxDescriptor() },
         ...{ observer: metrics?.observer, noteBegin: note?.begin },
         shared: await createStoreTable(settings),
         ...events,
       });
-      ({ app, service } = parts);
+      ({ app } = parts);
       return {
         ...parts,
         ...(tracing && { finish: tracing.close }),
@@ -91,11 +90,11 @@ async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics
 }
 
 /** @returns undefined when no variable asks for traces, or when tracing is off for another reason */
-async function createTracing(settings: Settings, log: Log, rules: WorkerParts['service']) {
+async function createTracing(settings: Settings, log: Log) {
   if (!asksForTraces(process.env)) return undefined;
   const { startTracing } = await import('../operate/trace/tracing.ts');
   const service = readServiceInfo(settings.controllersDir);
-  return startTracing({ settings, env: process.env, service, rules, gatefoldVersion: version(), log });
+  return startTracing({ settings, env: process.env, service, gatefoldVersion: version(), log });
 }
 
 function refuseDirectStart(): undefined {

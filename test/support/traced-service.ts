@@ -2,7 +2,6 @@
 import type { TestContext } from 'node:test';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog } from '../../src/base/log.ts';
-import type { CallerRules } from '../../src/operate/trace/request-spans.ts';
 import { startTracing } from '../../src/operate/trace/tracing.ts';
 import { type Collector, startCollector } from './collector.ts';
 import { type LogLine, type Service, type ServiceOptions, startService } from './service.ts';
@@ -11,7 +10,6 @@ export interface TracedOptions extends ServiceOptions {
   /** Environment variables of OpenTelemetry. */
   readonly env?: Readonly<Record<string, string>>;
   /** The properties of the service file that say where a caller sends a key. */
-  readonly rules?: CallerRules | undefined;
 }
 
 export interface TracedService extends Service {
@@ -29,7 +27,7 @@ export type Tracer = Pick<TracedService, 'traceLines' | 'flush' | 'status'>;
 export function startTracer(
   test: TestContext,
   { url }: Collector,
-  { env = {}, settings = {}, rules }: Pick<TracedOptions, 'env' | 'settings' | 'rules'> = {},
+  { env = {}, settings = {} }: Pick<TracedOptions, 'env' | 'settings'> = {},
 ): Tracer {
   const traceLines: LogLine[] = [];
   const sink = { write: (line: string) => void traceLines.push(JSON.parse(line)), flush: () => {} };
@@ -37,7 +35,6 @@ export function startTracer(
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '10', ...env },
     settings: parseSettings({ ...settings }, [], { cores: 1 }),
     service: { title: 'shop', version: '1.2.3' },
-    rules: () => rules,
     gatefoldVersion: '0.1.0',
     log: createLog({ level: 'debug', sink }),
   });
@@ -52,12 +49,9 @@ export function startTracer(
 }
 
 /** Starts the service and the collector, and closes them after the test. */
-export async function startTraced(
-  test: TestContext,
-  { env = {}, rules, ...options }: TracedOptions,
-): Promise<TracedService> {
+export async function startTraced(test: TestContext, { env = {}, ...options }: TracedOptions): Promise<TracedService> {
   const collector = await startCollector();
-  const tracer = startTracer(test, collector, { env, settings: options.settings ?? {}, rules });
+  const tracer = startTracer(test, collector, { env, settings: options.settings ?? {} });
   const service = await startService(options);
   test.after(async () => {
     await service.close();

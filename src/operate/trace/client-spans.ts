@@ -4,13 +4,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Attributes } from './otlp.ts';
-import { visibleTarget } from './query.ts';
 import { KNOWN_METHODS, type Span, type Tracer } from './span.ts';
 
 export interface ClientSpanOptions {
   readonly tracer: Tracer;
   readonly allowsHost: (host: string) => boolean;
-  readonly capturesQuery: boolean;
 }
 
 /** A request as the channels of undici, which `fetch` uses, publish it. */
@@ -38,7 +36,7 @@ interface Outcome {
 }
 
 /** @returns a function that ends the subscriptions */
-export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOptions): () => void {
+export function traceClients({ tracer, allowsHost }: ClientSpanOptions): () => void {
   const { storage } = tracer;
   /** By request that has begun: its span without an answer, with the attributes that were known at the beginning. */
   const spans = new WeakMap<object, { readonly span: Span; readonly attributes: Attributes } | undefined>();
@@ -89,7 +87,8 @@ export function traceClients({ tracer, allowsHost, capturesQuery }: ClientSpanOp
       'http.request.method_original': isKnownMethod ? undefined : method,
       'server.address': server.hostname,
       'server.port': Number(server.port) || (server.protocol === 'https:' ? 443 : 80),
-      'url.full': server.origin + visibleTarget(target, capturesQuery),
+      // A query can have personal data and keys.
+      'url.full': server.origin + target.replace(/\?.*$/s, ''),
       'network.protocol.version': version,
       'http.response.status_code': status,
       ...(hasFailed && span.fail(status === undefined ? error : { code: String(status) })),

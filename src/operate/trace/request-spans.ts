@@ -1,12 +1,9 @@
 // Makes the spans of incoming requests, by the semantic conventions for HTTP servers. The events come from public
 // diagnostics channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
 import type { BackgroundEvent, RequestEvent } from '../../api/controller/trace.ts';
 import { parseTraceparent } from '../../base/traceparent.ts';
-import type { LoadedService } from '../../groups/service-file.ts';
 import type { Attributes } from './otlp.ts';
-import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
 import { beginSpan, errorType, KNOWN_METHODS, Span, type Tracer } from './span.ts';
 import { parseTracestate } from './tracestate.ts';
@@ -14,15 +11,10 @@ import { parseTracestate } from './tracestate.ts';
 export interface RequestSpanOptions {
   readonly tracer: Tracer;
   readonly sampler: Sampler;
-  readonly capture: readonly string[];
-  readonly rules: () => CallerRules | undefined;
 }
 
-/** The properties of the service file that say where a caller sends a key. */
-export type CallerRules = Partial<Pick<LoadedService, 'keyHeader' | 'securitySchemes'>>;
-
 /** @returns a function that ends the subscriptions */
-export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOptions): () => void {
+export function traceRequests({ tracer, sampler }: RequestSpanOptions): () => void {
   const { storage } = tracer;
   const backgroundSpans = new WeakMap<object, Span>();
 
@@ -50,7 +42,6 @@ export function traceRequests({ tracer, sampler, capture, rules }: RequestSpanOp
       'http.response.status_code': isGone ? (bytes > 0 ? response.statusCode : undefined) : status || undefined,
       'error.type': span.hasFailed ? errorTypeOf(event) : undefined,
     };
-    for (const name of capture) Object.assign(attributes, capturedAttribute(request, name, rules()));
     span.end(route === undefined ? method : `${method} ${route}`, kind, attributes);
   }
 
@@ -115,28 +106,4 @@ function tracestateOf(rawHeaders: readonly string[]): string {
     if (name.length === 10 && name.toLowerCase() === 'tracestate') lines.push(rawHeaders[i + 1] as string);
   }
   return lines.length === 0 ? '' : parseTracestate(lines);
-}
-
-/** Returns the attributes that an entry of TRACE_CAPTURE asks for, without keys of callers. */
-function capturedAttribute(
-  { url = '', headersDistinct }: IncomingMessage,
-  name: string,
-  { keyHeader, securitySchemes = {} }: CallerRules = {},
-): Attributes {
-  const keyNamesIn = (place: string) =>
-    Object.values(securitySchemes).flatMap((scheme) =>
-      scheme.type === 'apiKey' && scheme.in === place ? [scheme.name] : [],
-    );
-  if (name === 'query') {
-    const [, query] = /\?(.*)$/s.exec(url) ?? [];
-    return { 'url.query': query === undefined ? undefined : redactQuery(query, keyNamesIn('query')) };
-  }
-  if ([keyHeader, ...keyNamesIn('header')].some((header) => header?.toLowerCase() === name)) return {};
-  const values = headersDistinct[name] ?? [];
-  const [value] = values;
-  if (value === undefined) return {};
-  if (name === 'user-agent') return { 'user_agent.original': value };
-  if (name !== 'host') return { [`http.request.header.${name}`]: values };
-  const [, host = value, port] = /^(.*?)(?::(\d+))?$/.exec(value) ?? [];
-  return { 'server.address': host, 'server.port': port ? Number(port) : undefined };
 }

@@ -10,14 +10,13 @@ import { type Environment, readTraceSettings, type TraceSettings } from './envir
 import { createExporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
 import { createBatchSender } from './post.ts';
-import { type RequestSpanOptions, traceRequests } from './request-spans.ts';
+import { traceRequests } from './request-spans.ts';
 import type { Span } from './span.ts';
 
 export interface TracingOptions {
   readonly env: Environment;
-  readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
+  readonly settings: Pick<Settings, 'tracePropagate'>;
   readonly service: { readonly title: string; readonly version: string };
-  readonly rules: RequestSpanOptions['rules'];
   readonly gatefoldVersion: string;
   readonly log: Log;
 }
@@ -39,8 +38,7 @@ export function announceTracing(env: Environment, log: Log): void {
 }
 
 export function startTracing(options: TracingOptions) {
-  const { env, service, rules, gatefoldVersion, log } = options;
-  const { tracePropagate, traceCapture: capture } = options.settings;
+  const { env, service, gatefoldVersion, log } = options;
   const state = readTraceSettings(env);
   if (state.kind === 'off') return undefined;
   const { settings } = state;
@@ -53,12 +51,8 @@ export function startTracing(options: TracingOptions) {
   });
   const tracer = { storage, add: exporter.add };
   const unsubscribers = [
-    traceRequests({ tracer, sampler: settings.sampler, capture, rules }),
-    traceClients({
-      tracer,
-      allowsHost: createHostMatcher(tracePropagate),
-      capturesQuery: capture.includes('query'),
-    }),
+    traceRequests({ tracer, sampler: settings.sampler }),
+    traceClients({ tracer, allowsHost: createHostMatcher(options.settings.tracePropagate) }),
   ];
   return {
     status: exporter.status,

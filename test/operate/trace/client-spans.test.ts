@@ -267,13 +267,6 @@ describe('a request that a controller sends', () => {
       assert.equal(only.attributes['server.port'], '8080');
       assert.equal(proxy.requests[0]?.traceparent !== undefined, isSent);
     });
-
-  it('has the query in its span with TRACE_CAPTURE=query', async (test) => {
-    const peer = await startPeer(test);
-    const service = await startTraced(test, { controllers, settings: { TRACE_CAPTURE: 'query' } });
-    const { only } = await ask(service, `fetch/${peer.port}/there`, 2);
-    assert.equal(only.attributes['url.full'], `http://127.0.0.1:${peer.port}/there?secret=1`);
-  });
 });
 
 describe('params.waitUntil', () => {

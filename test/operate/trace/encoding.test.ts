@@ -12,7 +12,6 @@ import {
   type Kind,
   updateClockOffset,
 } from '../../../src/operate/trace/otlp.ts';
-import { visibleTarget } from '../../../src/operate/trace/query.ts';
 import { beginSpan, errorType, type Span } from '../../../src/operate/trace/span.ts';
 
 const tracer = { storage: new AsyncLocalStorage<undefined>(), add: () => {} };
@@ -96,7 +95,7 @@ it('traceClients describes a request of fetch by its origin, its method and the 
   const spans: { readonly name: string; readonly hasFailed: boolean; readonly attributes: object }[] = [];
   const add = (span: EndedSpan) => void spans.push(span as Span);
   const parent = beginSpan({ storage, add }, () => true, undefined, '');
-  test.after(traceClients({ tracer: { storage, add }, allowsHost: () => false, capturesQuery: false }));
+  test.after(traceClients({ tracer: { storage, add }, allowsHost: () => false }));
   const rows: readonly (readonly [origin: string, method: string, status: number, port: number, hasFailed: boolean])[] =
     [
       ['https://api.example', 'GET', 399, 443, false],
@@ -121,12 +120,4 @@ it('traceClients describes a request of fetch by its origin, its method and the 
       ...(hasFailed && { 'error.type': '400' }),
     });
   }
-});
-
-it('visibleTarget keeps the path, and the query without signatures where it is wanted', () => {
-  assert.equal(visibleTarget('/a?b=1&sig=2', false), '/a');
-  assert.equal(visibleTarget('/a?b=1&sig=2', true), '/a?b=1&sig=REDACTED');
-  assert.equal(visibleTarget('?Signature=2&b=1', true), '?Signature=REDACTED&b=1');
-  assert.equal(visibleTarget('?b=1', false), '');
-  assert.equal(visibleTarget('/a', true), '/a');
 });

@@ -9,12 +9,6 @@ export default class HelloController {
   index() { return {}; }
   async 'GET slow'() { await new Promise((resolve) => setTimeout(resolve, 200)); return {}; }
 }`;
-const SERVICE = `
-import { defineService } from 'gatefold';
-export default defineService({
-  authenticate: () => null,
-  securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'X-User-Key' } },
-});`;
 const files = { 'HelloController.js': HELLO };
 
 describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', { concurrency: 2 }, () => {
@@ -24,13 +18,11 @@ describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', { concurrency: 2 }, () =>
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_BSP_SCHEDULE_DELAY: '3600000',
-      TRACE_CAPTURE: 'x-user-key,x-tenant',
       WORKERS: '1',
     };
-    const service = await startService(test, { files: { ...files, 'service.js': SERVICE }, env });
+    const service = await startService(test, { files, env });
     const url = `http://127.0.0.1:${service.port}/api/hello`;
-    const headers = { 'x-user-key': 'secret', 'x-tenant': 'acme' };
-    for (let i = 0; i < 20; i++) assert.equal((await fetch(url, { headers })).status, 200);
+    for (let i = 0; i < 20; i++) assert.equal((await fetch(url)).status, 200);
     const slow = fetch(`${url}/slow`);
     // The next answer shows that the slow request, which came before it, has been accepted as well.
     await fetch(url);
@@ -40,8 +32,6 @@ describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', { concurrency: 2 }, () =>
     const names = collector.spans.map(({ name }) => name);
     assert.equal(names.filter((name) => name === 'GET /api/hello').length, 21);
     assert.equal(names.filter((name) => name === 'GET /api/hello/slow').length, 1);
-    const texts = JSON.stringify(collector.spans);
-    assert.deepEqual([texts.includes('acme'), texts.includes('secret')], [true, false]);
   });
 
   it('exits while the collector hangs, and logs the number of lost spans', async (test) => {

@@ -217,12 +217,7 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
       return read();
     } catch (error) {
       if (error instanceof Unsupported)
-        throw new ContractError(
-          placeOf(error.path, error.at, files),
-          `${error.message}; ${error.cure ?? 'write a type of your own'}`,
-          error.code,
-          error.wanted,
-        );
+        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`);
       if (!(error instanceof SourceError)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(

@@ -79,17 +79,11 @@ export function createCallSteps(options: CallOptions) {
     return 'later';
   }
 
-  const handOvers: { [what in 'socket' | 'request']?: Promise<HandOver> | undefined } = {};
+  const handOvers: { [what in 'socket' | 'request']?: HandOver } = {};
 
   /** Only a service with such a mount loads its code. A later import would be slow where Node has a module loader. */
-  function loadHandOver(what: 'socket' | 'request'): Promise<HandOver> {
-    handOvers[what] ??= (what === 'socket' ? import('./upgrade.ts') : import('./node-mount.ts')).then(
-      (module) => module.handOver,
-      (error) => {
-        handOvers[what] = undefined;
-        throw error;
-      },
-    );
+  async function loadHandOver(what: 'socket' | 'request'): Promise<HandOver> {
+    handOvers[what] ??= (await (what === 'socket' ? import('./upgrade.ts') : import('./node-mount.ts'))).handOver;
     return handOvers[what];
   }
 

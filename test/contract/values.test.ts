@@ -42,6 +42,7 @@ const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
 /** A template literal type, with its types written as #{type}. */
 const template = (text: string) => ['`', text.replaceAll('#', '$'), '`'].join('');
 const THREE_DIGITS = `must match ^${'(?:0|1|2|3|4|5)'.repeat(3)}$`;
+const HUNDRED = `must be one of ${Array.from({ length: 10 }, (_, i) => `"0${i}"`).join(', ')}, … (100 in all)`;
 const VERSION = template('#{number}.#{number}.#{number}');
 /** As in TypeScript, only the mapped type of the alias itself has the optional fields of `T`. */
 const CHOSEN = `interface Chosen<T, K extends keyof T = keyof T> { by: { [P in K]: boolean } }
@@ -265,6 +266,7 @@ describe('the check of a JSON value', () => {
     [TEMPLATE, 'a.$', []],
     [TEMPLATE, 'abx', ['must be "a.x" or "a.$"']],
     [template("a.#{'x' | '$'}#{boolean | string}"), 'a.$1', []],
+    [`type D = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9;\ntype T = ${template('#{D}#{D}')};`, '1', [HUNDRED]],
     [`type D = 0 | 1 | 2 | 3 | 4 | 5;\ntype T = ${template('#{D}#{D}#{D}')};`, '126', [THREE_DIGITS]],
     [
       template("a.#{'x' | '$'}#{boolean | string}"),

@@ -83,7 +83,7 @@ before(async () => {
         moved() { return Reply.redirect(new URL('http://a.example/b'), 308) }
         own() { return new Reply(200, {}, { 'Content-Length': '1', 'Transfer-Encoding': 'chunked', Connection: 'close', 'X-Request-Id': 'a', 'Access-Control-Allow-Origin': 'x', 'X-Mine': 'yes' }) }
         crlf() { return new Reply(200, {}, { 'X-Bad': 'a\\r\\nSet-Cookie: b' }) }
-        crlfStream() { return new Reply(200, Readable.from(['a']), { 'X-Bad': 'a\\nb' }) }
+        crlfStream() { const stream = new Readable({ read() { this.push('a') }, destroy(error, done) { seen.emit('crlf-destroyed', error); done(error) } }); return new Reply(200, stream, { 'X-Bad': 'a\\nb' }) }
         badName() { return new Reply(200, {}, { 'x y': '1' }) }
         badValue() { return new Reply(200, {}, { 'X-Bad': {} }) }
         status199() { return new Reply(199) }
@@ -421,6 +421,12 @@ describe('a result that is refused', () => {
     const aborted = once(seen(), 'aborted');
     assertEnvelope(await asRaw(await call('stuck')), 503, 'OPERATION_TIMEOUT');
     await Promise.all([destroyed, aborted]);
+  });
+
+  test('a stream whose head cannot be sent is destroyed with the reason', async () => {
+    const destroyed = once(seen(), 'crlf-destroyed');
+    await call('crlfStream');
+    assert.match(String(await destroyed), /its answer was broken off/);
   });
 
   test('the stream of a request that has already failed is destroyed and not sent', async () => {

@@ -91,9 +91,9 @@ export function createGroups(options: GroupsOptions) {
     const path = segments.slice(depth);
     // A segment with a slash, such as `v2%2Forder`, names no folder: a rule of a proxy about `/api/v2/` does not match.
     const folder = hasFolders() && path[0] === groupInUrl ? `${groupInUrl}/` : undefined;
-    const inFolder = { groupInUrl: `${folder}${slugs[0]}`, slugs: slugs.slice(1) };
+    const inFolder = { groupInUrl: `${folder}${slugs[0] ?? ''}`, slugs: slugs.slice(1) };
     if (folder !== undefined) {
-      if (slugs.length > 0 && isListed(inFolder.groupInUrl)) return inFolder;
+      if (isListed(inFolder.groupInUrl)) return inFolder;
       if (isListed(folder)) return { groupInUrl: folder, slugs };
     }
     if (isListed(groupInUrl)) return undefined;

@@ -121,11 +121,11 @@ export class Agenda {
         if (this.#isReplacementRejected) this.#forgetFailures();
         return;
       case 'groups-lost':
-        return this.#reject(step, duration, result.failures);
+        return this.#reject(step, result.failures, undefined, duration);
       case 'failed':
         this.#deaths.recordFailure();
         // A machine that is short of processes needs no longer pause after a longer attempt.
-        return this.#reject(step, 0, [], result.error);
+        return this.#reject(step, [], result.error);
       case 'differs':
         return this.#postponeReplacement(result, duration);
       case 'outdated':
@@ -145,7 +145,7 @@ export class Agenda {
   }
 
   /** Records that the old generation keeps serving. Logs the reason, unless a retry has failed for the same reason. */
-  #reject(step: Step, duration: number, failures: readonly GroupLoad[], error?: string): void {
+  #reject(step: Step, failures: readonly GroupLoad[], error?: string, duration?: number): void {
     const { log, table, pool } = this.#service;
     const cause = step.kind === 'generation' ? step.cause : step.kind;
     const last = this.rejection;

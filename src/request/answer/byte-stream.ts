@@ -65,7 +65,7 @@ export function sendPieces(
     if (!hasBegun) {
       hasBegun = true;
       if (!listener.begin()) {
-        cancel(new Error('the answer is not wanted any more'));
+        cancel(brokenOff());
         return false;
       }
     }
@@ -98,7 +98,7 @@ export function sendPieces(
 
   function fail(error: unknown): void {
     if (isOver) return;
-    reader.cancel(new Error('its answer was broken off'));
+    reader.cancel(brokenOff());
     reportFailure(error);
   }
 
@@ -107,6 +107,8 @@ export function sendPieces(
     listener.fail(error, bytes, hasBegun);
   }
 }
+
+const brokenOff = () => new Error('its answer was broken off');
 
 /** Ends a body. Calls `end` of the listener when the last byte was sent, or `clientLeft` when the client left. */
 function endBody(response: Writable, bytes: number, listener: StreamListener): void {

@@ -4,6 +4,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import type { HttpError } from '../../src/base/errors.ts';
+import { StreamedUploads } from '../../src/request/body/streamed-uploads.ts';
+import type { Exchange } from '../../src/request/exchange.ts';
 import { assertEnvelope, GATEFOLD, parseRaw, type Service, startService } from '../support/service.ts';
 
 const controllers = {
@@ -140,6 +143,36 @@ test('a body has REQUEST_TIMEOUT, or bodyTimeout of its operation, or as a strea
   assert.ok(whole >= 2 && whole < 5, `${whole} s`);
   for (const seconds of [longer, stream, web]) assert.ok(seconds >= 5 && seconds < 15, `${seconds} s`);
   assert.deepEqual(endless, [89, 89]);
+});
+
+describe('an upload is ended by what its client sent while the operation waited:', () => {
+  const rows: readonly [bytes: number, seconds: number, isFull: boolean, code: string | undefined][] = [
+    [4096, 1, true, undefined],
+    [4095, 1, true, 'OVERLOADED'],
+    [4095, 1, false, undefined],
+    [30 * 1024, 30, false, undefined],
+    [30 * 1024 - 1, 30, false, 'REQUEST_TIMEOUT'],
+    [30 * 1024 - 1, 29, false, undefined],
+  ];
+  for (const [bytes, seconds, isFull, code] of rows)
+    test(`${bytes} bytes in ${seconds} s, ${isFull ? 'with' : 'without'} too many uploads: ${code}`, async (t) => {
+      t.mock.timers.enable({ apis: ['setInterval'] });
+      let now = 0;
+      const uploads = new StreamedUploads({ limit: isFull ? 1 : 8, networkOf: () => 'n', now: () => now });
+      const socket = { bytesRead: 100 };
+      const codes: unknown[] = [];
+      const exchange = { socket, answer: {} } as Exchange;
+      uploads.begin(exchange, (error) => codes.push((error as HttpError).code));
+      uploads.beginWait(exchange);
+      for (let second = 1; second <= seconds; second++) {
+        now += 1000;
+        if (second === seconds) socket.bytesRead += bytes;
+        t.mock.timers.tick(1000);
+        await turn();
+      }
+      uploads.end(exchange);
+      assert.deepEqual(codes, code === undefined ? [] : [code]);
+    });
 });
 
 describe('a streamed upload', () => {

@@ -362,6 +362,25 @@ describe('body budget', () => {
     assert.equal(large.flow.flowing, true);
   });
 
+  // 20 KB and two uploads of 16 KB are counted. A quarter of the limit is reserved, and a read may bring 64 KB.
+  for (const [bytes, isAdmitted, isRead] of [
+    [184 * KB, true, true],
+    [184 * KB + 1, true, false],
+    [248 * KB, true, false],
+    [248 * KB + 1, false, false],
+  ] as const)
+    test(`beside a privileged upload, has room for a body of ${bytes} bytes: ${isAdmitted}, and reads on: ${isRead}`, () => {
+      const { begin, budget } = budgetOf(400 * KB);
+      const first = begin();
+      budget.reserve(first.made, 300 * KB);
+      budget.completeUpload(first.made);
+      assert.ok(budget.reserve(begin(1000 * KB).made, 20 * KB));
+      budget.release(first.made);
+      const { made, flow } = begin(1000 * KB);
+      assert.equal(budget.reserve(made, bytes), isAdmitted);
+      if (isAdmitted) assert.equal(flow.flowing, isRead);
+    });
+
   test('gives the reserved quarter to uploads by their own limits', () => {
     const { begin, budget } = budgetOf(400 * KB);
     const [large, ...small] = [begin(1000 * KB), begin(), begin()] as [Made, Made, Made];
@@ -452,6 +471,22 @@ describe('body budget', () => {
     for (let i = 0; i < 10; i++) await tick(t);
     assert.deepEqual(evicted, []);
   });
+
+  for (const [bytes, evictions] of [
+    [156 * KB, 0],
+    [156 * KB + 1, 1],
+  ] as const)
+    test(`ends ${evictions} slow uploads where ${bytes} bytes leave room for a read or not`, async (t) => {
+      t.mock.timers.enable({ apis: ['setInterval'] });
+      const { begin, budget, evicted } = budgetOf(400 * KB);
+      const [slow, privileged, refused] = [begin(1000 * KB), begin(), begin()];
+      assert.ok(budget.reserve(slow.made, bytes));
+      assert.ok(budget.reserve(privileged.made, 400 * KB));
+      assert.equal(budget.reserve(refused.made, 400 * KB), false);
+      for (const { made } of [privileged, refused]) budget.release(made);
+      for (let i = 0; i < 3; i++) await tick(t);
+      assert.equal(evicted.length, evictions);
+    });
 
   test('has room for two bodies of the limit by default', () => {
     assert.equal(defaultBodyBudget(1e12), 2e12);

@@ -76,7 +76,7 @@ export function openReplica(dataDir: string, log: Log, maxBytes = MAX_BYTES) {
     if (count > 0 && leftOut === 0)
       log.error('store-table-full', { bytes, limit: maxBytes, rows_left_out: count, effect });
     leftOut = count;
-    return fitting === undefined ? texts.list(textOf) : fitting.length === 0 ? [] : [Buffer.from(fitting.join(',\n'))];
+    return fitting === undefined ? texts.list(textOf) : [Buffer.from(fitting.join(',\n'))];
   }
 
   /** Logs what a new history lacks, and keeps its revocations and rotations. */

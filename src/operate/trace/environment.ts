@@ -65,7 +65,7 @@ export function readTraceSettings(env: Environment) {
   function readRatio(samplerName: string): number {
     const text = readVariable('OTEL_TRACES_SAMPLER_ARG');
     const ratio = /^(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
-    if (ratio >= 0 && ratio <= 1) return ratio;
+    if (ratio <= 1) return ratio;
     if (samplerName.endsWith('traceidratio'))
       ignore('OTEL_TRACES_SAMPLER_ARG', 'it is not a number from 0 to 1; 1 holds, so every trace is recorded');
     return 1;

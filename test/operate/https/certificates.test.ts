@@ -19,7 +19,8 @@ import { makePair } from '../../support/tls.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const START = Date.now();
+/** A certificate has whole seconds. */
+const START = Math.floor(Date.now() / 1000) * 1000;
 
 const root = mkdtempSync(join(tmpdir(), 'gatefold-certificates-'));
 // An order that fails may still write to its folder.
@@ -161,8 +162,9 @@ describe('a certificate that is not renewed', () => {
       [...Array(14).fill('certificate-expires-soon'), ...Array(2).fill('certificate-expired')],
     );
     const [soon] = events.filter(({ event }) => event === 'certificate-expires-soon');
-    assert.deepEqual([soon?.level, soon?.names, soon?.days_left], ['warn', ['localhost'], 13]);
+    assert.deepEqual([soon?.level, soon?.names, soon?.days_left], ['warn', ['localhost'], 14]);
     assert.match(String(soon?.to_do), /TLS_CERT and TLS_KEY/);
+    assert.equal(lines[14]?.[1], 0);
     assert.equal(events.at(-1)?.level, 'error');
     assert.equal(certificates.status()?.names[0], 'localhost');
   });
@@ -170,7 +172,7 @@ describe('a certificate that is not renewed', () => {
   test('is logged at once if it has expired when it is loaded', async (test) => {
     const { events, advance, replace } = await createBench(test, 90);
     advance(80 * DAY);
-    assert.deepEqual(told(events), [['certificate-expires-soon', 9]]);
+    assert.deepEqual(told(events), [['certificate-expires-soon', 10]]);
     await replace(-0.5);
     assert.deepEqual(told(events).at(-1), ['certificate-expired', -1]);
     await replace(90);
@@ -192,7 +194,7 @@ describe('a certificate that is not renewed', () => {
     setBack(920 * DAY);
     advance(HOUR);
     assert.deepEqual(told(events), [
-      ['certificate-expired', -911],
+      ['certificate-expired', -910],
       ['certificate-expires-soon', 9],
     ]);
   });

@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { revokedHerePath, writeRevokedHere } from '../../../src/callers/credentials/write/local-revocations.ts';
 import { readTableFile } from '../../../src/operate/store/entries.ts';
 import { openReplica } from '../../../src/operate/store/replica.ts';
+import { ROW_ROOM } from '../../../src/operate/store/schema.ts';
 import { createMemoryLog } from '../../support/memory-log.ts';
 
 const TIME = '2026-01-01T00:00:00Z';
@@ -201,6 +202,23 @@ it('the replica leaves the newest rows out of a file that would be too large, an
     [1],
   );
 });
+
+for (const [missingBytes, leftOut] of [
+  [0, []],
+  [1, [1]],
+] as const)
+  it(`the replica leaves out ${leftOut[0] ?? 0} rows where ${missingBytes} bytes are missing`, (test) => {
+    const { log, lines } = createMemoryLog();
+    const maxBytes = 2 * (Buffer.byteLength('{"id":"a"}') + ROW_ROOM) - missingBytes;
+    const replica = openReplica(makeFolder(test, LIVE), log, maxBytes);
+    const entries = new Map(['a', 'b'].map((id) => [id, { version: '1', value: JSON.stringify({ id }) }]));
+    replica.replaceAll({ version: 'h/1/9', entries }, true);
+    replica.publish();
+    assert.deepEqual(
+      lines.map(({ rows_left_out }) => rows_left_out),
+      leftOut,
+    );
+  });
 
 // A rotation from the secret `old` to `new`, as this machine has seen it, and what the store has after a failover.
 const rotations: readonly { name: string; seen: object; stored: object; expected: object; log?: string[] }[] = [

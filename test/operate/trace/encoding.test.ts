@@ -41,6 +41,10 @@ for (const [value, encoded] of values)
     assert.deepEqual(JSON.parse(attribute), { key: 'name', value: encoded });
   });
 
+it('leaves out an attribute whose value is undefined or null', () => {
+  assert.deepEqual(copyAttributes({ a: undefined, b: null as never, c: 0, d: false }), { c: 0, d: false });
+});
+
 for (const attributes of [
   null,
   {

@@ -161,7 +161,9 @@ describe('readTraceSettings', () => {
       ['0', false],
       ['1', true],
     ] as const) {
-      const { sampler } = settingsOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: ratio });
+      const env = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: ratio };
+      const { sampler, ignored } = settingsOf(env);
+      assert.deepEqual(ignored, []);
       assert.equal(sampler('0'.repeat(32), undefined), isSampled);
     }
   });

@@ -125,6 +125,8 @@ before(async () => {
         failsLaterAs({ status }) { return Readable.from((async function* () { yield 'half'; await new Promise(setImmediate); throw new HttpError(Number(status), 'X', 'disk') })()) }
         failsLater() { return Readable.from((async function* () { yield 'half'; await new Promise(setImmediate); throw new Error('disk') })()) }
         webFailsLater() { let n = 0; return new ReadableStream({ pull(c) { if (n++) setImmediate(() => c.error(new Error('disk'))); else c.enqueue(Buffer.from('half')) } }) }
+        failsWithNothing() { return new Readable({ read() { setImmediate(() => this.emit('error')) } }) }
+        eventsFailWithNothing() { return eventStream((async function* () { throw undefined })()) }
         objects() { return Readable.from([{ a: 1 }]) }
         destroyed() { const stream = Readable.from(['a']); stream.destroy(); return stream }
         closesEarly() { let n = 0; return new Readable({ highWaterMark: 1, read() { if (n++) setImmediate(() => this.destroy()); else this.push('half') } }) }
@@ -393,6 +395,8 @@ describe('a result that is refused', () => {
     replyWithMap: ['UNENCODABLE_RESULT', /class Map/],
     replyWithBigint: ['UNENCODABLE_RESULT', /BigInt/],
     failsAtStart: ['INTERNAL_ERROR', /no such file/],
+    failsWithNothing: ['INTERNAL_ERROR', /the stream failed/],
+    eventsFailWithNothing: ['INTERNAL_ERROR', /the stream failed/],
     objects: ['INTERNAL_ERROR', /a piece that is object/],
     destroyed: ['INTERNAL_ERROR', /was over before it was read/],
     read: ['INTERNAL_ERROR', /was over before it was read/],

@@ -355,6 +355,7 @@ test('a wrong call exits with 2, prints one line on standard error and writes no
     ['issue --name n --scopes a,"', /--scopes: "\\"" is not a scope such as orders:write/],
     ['issue --name n --expires soon', /--expires: "soon" is not a time such as 2030-01-31 or 90d/],
     ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is in the past/],
+    ['issue --name n --expires 2026-11-21T12:00:00Z', /--expires: 2026-11-21T12:00:00Z is in the past/],
     ['issue --name n --data-dir=', /--data-dir: the value is empty/],
     ['issue --name n --data-dir=\0', /--data-dir: "\\u0000" is not a path/],
     ['rotate', /missing ID/],
@@ -365,9 +366,10 @@ test('a wrong call exits with 2, prints one line on standard error and writes no
     ['revoke a --here', /--here is for machines that share a store/],
     ['prune', /--revoked-before is missing/],
     ['prune --revoked-before 2030-01-01', /--revoked-before: "2030-01-01" is not a time in the past/],
+    ['prune --revoked-before 2026-11-21T12:00:01Z', /"2026-11-21T12:00:01Z" is not a time in the past/],
     ['list all', /too many arguments/],
     ['check', /there is no token on standard input/, '\n'],
-    ['check', /standard input is too long to be a token/, 'x'.repeat(70_000)],
+    ['check', /standard input is too long to be a token/, 'x'.repeat(65_537)],
   ];
   for (const [words, message, stdin] of rows) {
     const { code, out, err } = await run(words, stdin === undefined ? {} : { stdin });
@@ -375,6 +377,7 @@ test('a wrong call exits with 2, prints one line on standard error and writes no
     assert.match(err.trimEnd(), message, words);
     assert.equal(err.indexOf('\n'), err.length - 1, words);
   }
+  assert.equal((await run('check', { stdin: 'x'.repeat(65_536) })).code, 1);
   assert.deepEqual(readdirSync(folder), []);
 });
 
@@ -441,6 +444,8 @@ test('prune removes rows that were revoked long ago, and no row whose token coul
   assert.deepEqual([code, json], [0, { removed: 1, revoked_before: '2026-08-23T12:00:00.000Z' }]);
   assert.deepEqual(table(), kept);
   assert.equal((await run('prune --revoked-before 2026-08-25 --json')).json.removed, 1);
+  // The present moment is a time that is not in the future.
+  assert.equal((await run('prune --revoked-before 2026-11-21T12:00:00Z --json')).code, 0);
   assert.deepEqual(table(), kept.slice(1));
 });
 

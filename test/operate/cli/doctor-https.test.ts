@@ -65,6 +65,26 @@ describe('doctor on HTTPS', () => {
       ],
     ],
     [
+      'warns about a certificate that expires in exactly 14 days',
+      files(makePair('a.example.com', { now: NOW - 76 * 86_400_000, days: 90 })),
+      [/: 14 days left, until 2026-01-15$/],
+    ],
+    [
+      'reports nothing about a certificate that expires a second later',
+      files(makePair('a.example.com', { now: NOW - 76 * 86_400_000 + 1000, days: 90 })),
+      [],
+    ],
+    [
+      'reports a certificate as wrong from the second of its end on',
+      files(makePair('a.example.com', { now: NOW, days: 0 })),
+      [/: expired on 2026-01-01$/],
+    ],
+    [
+      'reports nothing about a certificate in the first second of its validity',
+      files(makePair('a.example.com', { now: NOW + 86_400_000 })),
+      [],
+    ],
+    [
       'warns about a certificate without a host name',
       files(createSelfSigned({ domains: [], keys: createKeyPair(), now: NOW, days: 90 })),
       [/^warning cert\.pem: it names no host as clients read it/],

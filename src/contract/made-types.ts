@@ -132,7 +132,7 @@ export function createMadeTypes(folder: string, path: string, files: SourceFiles
     const start = source.lastIndexOf('/*gatefold ');
     const index = parseObject(source.slice(start + 11).replace(/\*\/\s*$/, ''));
     const { digest, entries, sources } = (index ?? {}) as Partial<MadeIndex>;
-    const isIntact = start >= 0 && digest && entries && sources;
+    const isIntact = digest && entries && sources;
     if (isIntact && digest === indexDigestOf(source.slice(0, start), { entries, sources }))
       return { digest, entries, sources };
     if (source.trim() === '') return undefined;

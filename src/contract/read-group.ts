@@ -217,7 +217,12 @@ function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () 
       return read();
     } catch (error) {
       if (error instanceof Unsupported)
-        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`);
+        throw new ContractError(
+          placeOf(error.path, error.at, files),
+          `${error.message}; ${error.cure}`,
+          error.code,
+          error.wanted,
+        );
       if (!(error instanceof SourceError)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(

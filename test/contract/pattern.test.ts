@@ -73,6 +73,9 @@ describe('a pattern is accepted with the expected retries of its repetitions', (
     ['^(?:\\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$', []],
     ['^(?:[a-z]*[a-z]\\.)*(?:X(?=ab|ac)y)*$', [1]],
     ['^[a-z]*(?=.*x)-', [N, 1]],
+    // The limits of the characters of a pattern, and of the steps that it can take.
+    ['^a{5000}$', []],
+    ['^[a-z]{0,99}[a-z]{2999}$', [99]],
   ];
   for (const [pattern, retries, fits] of rows) {
     test(`${pattern} → ${JSON.stringify(retries).replaceAll('null', 'n')}`, () => {
@@ -140,6 +143,8 @@ describe('a pattern is refused with its reason', () => {
     [`^${SEVERAL}$`, /a text of length 24 can take too long/],
     ['^(?:(?:a{100}){100}){100}$', /expand to more than 5000 characters and groups/],
     ['^(?:(?:(?:a|b){100}|c){100}|d){100}$', /expand to more than 5000 characters and groups/],
+    ['^[a-z]{0,100}[a-z]{2999}$', /a text of length 2999 can take too long/],
+    ['^a{5001}$', /expand to more than 5000 characters and groups/],
     ['^(?i:a)$', /flags of a group|Invalid group/],
     ['^[a$', /Invalid regular expression/],
   ];

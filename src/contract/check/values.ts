@@ -122,8 +122,8 @@ function isMultiple(value: number, step: number): boolean {
   // Both numbers have at most 21 digits. The power of ten has one factor 2 and one factor 5 for each digit of a shift.
   // A number of 21 digits has fewer than 80 of each, so a shift by more than 80 digits changes no result.
   const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
-  if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
-  return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;
+  const powerOf = (shift: number) => 10n ** BigInt(Math.max(shift, 0));
+  return (digits * powerOf(shift)) % (stepDigits * powerOf(-shift)) === 0n;
 }
 
 /** Splits a number into whole digits and a power of ten: `-1.25e-7` is -125 times ten to the power of -9. */

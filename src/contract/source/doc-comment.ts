@@ -92,8 +92,7 @@ function skipType(body: string, from: number, tag: RegExpExecArray | null): numb
   if (tag === null) return from;
   const afterName = from + (tag[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
   const start = afterName + matchAt(SPACE_AND_LINE_STARTS, body, afterName).length;
-  const end = findBraceEnd(body, start);
-  return end < 0 ? from : end;
+  return Math.max(from, findBraceEnd(body, start));
 }
 
 /** Returns the offset after the brace that closes the one at `from`, or -1. Braces in quotes do not count. */

@@ -117,7 +117,7 @@ export function createSharedStore(options: SharedStoreOptions) {
         revokedAt = performance.now();
         for (const id of message.changed.revoked) revoked.add(id);
         // The row was removed, and came again.
-        if (revoked.size > 0) for (const row of message.changed.added) revoked.delete(String(parseObject(row)?.id));
+        for (const row of message.changed.added) revoked.delete(String(parseObject(row)?.id));
         return notifyWorkers(undefined, { kind: 'store', changed: message.changed });
       case 'state': {
         const { age } = message.state;

@@ -256,7 +256,7 @@ test('rotateRow and revokeRow refuse a missing or unusable row with one line', (
     ],
     [
       'expired',
-      [{ ...base.row, expires_at: '2026-01-01' }],
+      [{ ...base.row, expires_at: '2026-11-21T12:00:00Z' }],
       `Cannot rotate ${id}: the row has expired; issue a new one`,
     ],
   ];
@@ -290,7 +290,7 @@ test('refuseRegistration counts only live rows with the same owner and name', ()
     ['no owner', { name: 'n' }, false],
     ['a number instead of a row', 7, false],
     ['revoked', { name: 'n', owner, revoked_at: '2026-01-01' }, false],
-    ['expired', { name: 'n', owner, expires_at: '2026-01-01' }, false],
+    ['expired', { name: 'n', owner, expires_at: '2026-11-21T12:00:00Z' }, false],
     ['live until an expiry', { name: 'n', owner, expires_at: '2030-01-01', revoked_at: null }, true],
     ['an expiry that is not a time', { name: 'n', owner, expires_at: 'soon' }, true],
   ];

@@ -214,6 +214,11 @@ describe('the ACME client', () => {
     });
   }
 
+  test('sends a message 40 times at most while the directory refuses each nonce', async () => {
+    const { asked } = await order({ '/new-order': [{ status: 400, body: problem('badNonce', 'no') }] });
+    assert.equal(asked.filter(({ url }) => url === `${AT}/new-order`).length, 40);
+  });
+
   test('asks for the chain in PEM form', async () => {
     const { asked } = await order({});
     assert.deepEqual(

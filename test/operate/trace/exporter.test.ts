@@ -67,6 +67,33 @@ describe('createExporter', () => {
     await collector.until(({ length }) => length === 4);
   });
 
+  it('sends a batch as soon as it is full', async () => {
+    let sent = 0;
+    const send: SendBatch = async () => {
+      sent++;
+      return { kind: 'sent', rejected: 0, reason: '' };
+    };
+    const { exporter } = createBench(undefined, { url: 'http://127.0.0.1:1', delay: 3_600_000, batchSize: 2, send });
+    for (let i = 0; i < 2; i++) {
+      assert.equal(sent, 0);
+      exporter.add(span(i));
+      await new Promise(setImmediate);
+    }
+    assert.equal(sent, 1);
+  });
+
+  it('keeps spans of 8 Mi characters, and drops further ones', () => {
+    const { exporter } = createBench(undefined, { url: 'http://127.0.0.1:1', delay: 3_600_000 });
+    for (const [size, dropped] of [
+      [8 * 2 ** 20 - 1, 0],
+      [1, 0],
+      [1, 1],
+    ] as const) {
+      exporter.add({ size, encode: () => '' });
+      assert.equal(exporter.status().dropped, dropped);
+    }
+  });
+
   it('sends each batch whole after a batch with other lengths and characters', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());

@@ -252,6 +252,7 @@ describe('the check of a JSON value', () => {
       { a: 'x', b: 1 },
       ['/a must be a number'],
     ],
+    ["'\\u{10ffff}'", '\u{10ffff}', []],
     ['type Start = [string?];\ntype T = [...Start, number];', ['x'], ['must have at least 2 entries']],
     ["interface T extends Omit<Record<string, string>, 'x'> { [key: string]: string }", { a: 'b' }, []],
     ['{ a: string } & { a?: string }', {}, ['/a is missing']],

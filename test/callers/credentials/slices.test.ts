@@ -1,6 +1,6 @@
 // A table of 100,000 rows is read, changed and written without blocking the event loop, and its size is limited.
 import assert from 'node:assert/strict';
-import { renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createCredentials } from '../../../src/callers/credentials/credentials.ts';
@@ -71,6 +71,18 @@ test('a table above the size limit is neither read nor written, and the last goo
     updateTable(folder, (table) => table.append(row), { maxBytes: 1000 }),
     /it would be larger than 1000 bytes$/,
   );
+  const text = readFileSync(file, 'utf8');
+  await updateTable(folder, (table) => table.append(row));
+  const { size: maxBytes } = statSync(file);
+  for (const [limit, isLarger] of [
+    [maxBytes - 1, true],
+    [maxBytes, false],
+  ] as const) {
+    writeFileSync(file, text);
+    const update = updateTable(folder, (table) => table.append(row), { maxBytes: limit });
+    if (isLarger) await assert.rejects(update, /it would be larger/);
+    else await update;
+  }
 });
 
 test('register refuses an identity that has the maximum of live applications', async (t) => {

@@ -227,6 +227,11 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'kid-malformed',
   },
   {
+    name: 'kid of 256 characters',
+    token: () => signByHand(rsa, rs256({ kid: 'k'.repeat(256) }), claims()),
+    reason: 'key-unknown',
+  },
+  {
     name: 'kid missing where several keys fit',
     token: () => signByHand(rsa, { alg: 'RS256' }, claims()),
     reason: 'key-ambiguous',

@@ -153,6 +153,8 @@ describe('a channel', () => {
     // 100 events are kept, so all after number 50 are known.
     assert.deepEqual(dataOf(await take(worker.subscribe(ids[49]), 100)), numbers(51, 150));
     assert.deepEqual(dataOf(await take(worker.subscribe(ids[148]), 1)), [150]);
+    // Another worker may have sent as many further events as are kept.
+    assert.equal(await worker.subscribe(`${epoch}.250`)[EVENTS_BEGIN](), `id: ${epoch}.250\n`);
     // A client that got a reset reconnects with its id, and gets no other reset.
     const again = worker.subscribe(newest);
     assert.equal(await again[EVENTS_BEGIN](), `id: ${newest}\n`);
@@ -245,6 +247,26 @@ describe('a channel', () => {
     // The events behind the gap have their own numbers.
     const [item] = await take(stuck.subscribe(ids[250]), 1);
     assert.deepEqual([item?.id, item?.data], [ids[251], `251 ${text}`]);
+  });
+
+  it('sends 64 KiB in one turn and 4 MiB in all to a worker that does not read, and no byte more', async () => {
+    const machine = new MachineChannels();
+    const worker = createWorker(machine);
+    void worker.subscribe().next();
+    await turns(2);
+    worker.isReading = false;
+    const lengths: number[] = [];
+    const { send } = worker;
+    worker.send = (message, socket, onSent) => {
+      if (message.kind === 'channel-events') lengths.push(message.events.join('').length);
+      send(message, socket, onSent);
+    };
+    await publishAll(
+      machine,
+      Array.from({ length: 80 }, () => 'x'.repeat(65_534)),
+    );
+    await turns(100);
+    assert.deepEqual(lengths, Array(64).fill(65_536));
   });
 
   it('sends at most 64 KiB to a worker in one turn, and lets channels take turns', async () => {

@@ -136,6 +136,7 @@ describe('the ACME client', () => {
       /^ca\.example\.com answers with status 503$/,
       0,
     ],
+    ['reports a status that is no success', { '/new-order': [{ status: 300 }] }, /answers with status 300$/, 0],
     ['refuses a directory that is no JSON object', { '/dir': body('a page') }, /is not a JSON object$/, 0],
     [
       'refuses an account without an address',

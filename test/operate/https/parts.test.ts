@@ -72,6 +72,7 @@ describe('DER', () => {
       const [element] = readElements(sequence(Buffer.alloc(length)));
       assert.equal(element?.content.length, length);
     }
+    assert.equal(readElements(Buffer.from('308400000001ff', 'hex'))[0]?.content.length, 1, 'four bytes are read, too');
   });
 
   test('bytes that are cut short are refused', () => {

@@ -2,8 +2,8 @@
 // list, so the parsing time is linear in this length.
 
 /**
- * Matches a list, which may have empty elements (RFC 9110, 5.6.1). An entity tag has no quote, space or control character.
- * The header has a character for each byte (latin1).
+ * Matches a list, which may have empty elements (RFC 9110, 5.6.1). An entity tag has no quote, space or control
+ * character. The header has a character for each byte (latin1).
  */
 const LIST = /^[ \t,]*(?:(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"[ \t]*(?:,[ \t,]*|$))+$/;
 const TAG = /(?:W\/)?"[^"]*"/g;

@@ -201,7 +201,7 @@ describe('a certificate that is not renewed', () => {
 
   test('is logged as a wrong clock if it is not valid yet', async (test) => {
     const { events, advance, setBack } = await createBench(test, 6);
-    // It is valid from a day before its start.
+    // The certificate is valid from a day before its start.
     setBack(DAY + HOUR);
     advance(HOUR);
     assert.deepEqual(events.filter(({ event }) => event === 'clock-wrong').length, 0);

@@ -148,6 +148,13 @@ describe('METRICS', () => {
     assert.equal(total(metrics, 'http_server_request_duration_seconds_bucket', { ...test, le: '0.0005' }), 1);
     assert.equal(total(metrics, 'http_server_request_duration_seconds_bucket', { ...test, le: '1' }), 2);
     assert.equal(total(metrics, 'http_server_request_duration_seconds_count', test), 3);
+    const buckets = [...metrics].flatMap(([name, { type, samples }]) =>
+      type === 'histogram' ? [[name, [...new Set(samples.flatMap(({ labels }) => labels.le ?? []))].join(' ')]] : [],
+    );
+    assert.deepEqual(Object.fromEntries(buckets), {
+      http_server_request_duration_seconds: '0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 +Inf',
+      gatefold_event_loop_delay_seconds: '0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 +Inf',
+    });
     assert.equal(total(metrics, 'gatefold_response_bytes_total', test), 30);
     assert.equal(total(metrics, 'process_cpu_seconds_total', { worker: '0' }), 1e-7);
     assert.equal(total(metrics, 'gatefold_build_info', { version: '1.2.3', build: '1.2.3+0a', node: '20.0.0' }), 1);

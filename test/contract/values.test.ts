@@ -253,6 +253,7 @@ describe('the check of a JSON value', () => {
       ['/a must be a number'],
     ],
     ["'\\u{10ffff}'", '\u{10ffff}', []],
+    ['interface B<in out U> { a: U }\ntype T = B<string>;', { a: 1 }, ['/a must be a string']],
     ['type Start = [string?];\ntype T = [...Start, number];', ['x'], ['must have at least 2 entries']],
     ["interface T extends Omit<Record<string, string>, 'x'> { [key: string]: string }", { a: 'b' }, []],
     ['{ a: string } & { a?: string }', {}, ['/a is missing']],

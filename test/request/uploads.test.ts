@@ -470,6 +470,11 @@ describe('body budget', () => {
     for (const { made } of crowd) budget.release(made);
     for (let i = 0; i < 10; i++) await tick(t);
     assert.deepEqual(evicted, []);
+    // The checks have stopped, so they begin anew, and only one a second.
+    const later = Array.from({ length: 10 }, () => begin());
+    for (const { made } of later) budget.reserve(made, 20 * KB);
+    await tick(t);
+    assert.deepEqual(evicted, []);
   });
 
   for (const [bytes, evictions] of [

@@ -65,9 +65,14 @@ describe('doctor on HTTPS', () => {
       ],
     ],
     [
-      'warns about a certificate that expires in exactly 14 days',
-      files(makePair('a.example.com', { now: NOW - 76 * 86_400_000, days: 90 })),
-      [/: 14 days left, until 2026-01-15$/],
+      'warns about a certificate of two names that expires in exactly 14 days',
+      files(
+        createSelfSigned({
+          ...{ domains: ['a.example.com', 'b.example.com'], keys: createKeyPair() },
+          ...{ now: NOW - 76 * 86_400_000, days: 90 },
+        }),
+      ),
+      [/certificate for a\.example\.com, b\.example\.com \(.*: 14 days left, until 2026-01-15$/],
     ],
     [
       'reports nothing about a certificate that expires a second later',

@@ -349,6 +349,7 @@ describe('the check of a JSON value', () => {
     ['const A = -1;\ntype T = typeof A;', -1, []],
     ['const A = -1;\ntype T = typeof A;', 1, ['must be -1']],
     ['const A = { b: { c: 1 } } as const;\ntype T = typeof A.b.c;', 2, ['must be 1']],
+    ['const { a } = { a: 1 }\ntype T = 1;', 2, ['must be 1']],
     ["/[{]/.test('');\ntype T = 1;", 2, ['must be 1']],
     ["const a = `4` / (1, '/');\ntype T = 1;", 2, ['must be 1']],
     ["!/[{]/.test('');\ntype T = 1;", 2, ['must be 1']],

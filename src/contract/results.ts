@@ -137,7 +137,9 @@ export function sentForm(schema: Schema, defs: Definitions): Pick<ResultContract
   const types = literals?.map((value) => (value === null ? 'null' : typeof value)) ?? [type].flat();
   const kinds = types.filter((kind) => kind !== 'null');
   const isScalar = kinds.every((kind) => /^(?:string|number|integer|boolean)$/.test(String(kind)));
-  const own = Array.isArray(schema.type) ? { ...schema, type: kinds as string[] } : schema;
+  const own = Array.isArray(schema.type)
+    ? { ...schema, type: (kinds.length > 1 ? kinds : kinds[0]) as string }
+    : schema;
   return {
     ...(kinds.length > 0 && { schema: isScalar && format !== 'date-time' ? inData(own) : own }),
     ...(types.some((kind) => kind === 'null' || kind === 'boolean') && { mayBeSuccessMessage: true }),

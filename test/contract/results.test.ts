@@ -10,6 +10,7 @@ import type { StandardSchema } from '../../src/contract/check/library.ts';
 import { createCopyCompiler } from '../../src/contract/check/result-copy.ts';
 import { createResultFilter } from '../../src/contract/check/result-filter.ts';
 import type { OperationContract, ResultContract } from '../../src/contract/contract.ts';
+import { sentForm } from '../../src/contract/results.ts';
 import { createGroups, type Groups } from '../../src/live/load/registry.ts';
 
 const SOURCE = `
@@ -288,4 +289,27 @@ describe('the filter of results', () => {
     const filter = filterOf([json], () => ({ issues: [{ message: ' ' }] }));
     assert.throws(() => filter?.({}, 'json', undefined), new TypeError('the result does not fit its schema:'));
   });
+});
+
+describe('sentForm returns what is sent for a schema of', () => {
+  const data = (schema: object) => ({ schema: { type: 'object', properties: { data: schema }, required: ['data'] } });
+  const rows: readonly [schema: object, sent: object][] = [
+    [{ type: 'string' }, data({ type: 'string' })],
+    [{ type: ['string'] }, data({ type: 'string' })],
+    [{ type: ['string', 'number'] }, data({ type: ['string', 'number'] })],
+    [{ type: ['string', 'null'] }, { ...data({ type: 'string' }), mayBeSuccessMessage: true }],
+    [{ type: ['object', 'null'] }, { schema: { type: 'object' }, mayBeSuccessMessage: true }],
+    [{ type: 'null' }, { mayBeSuccessMessage: true }],
+    [{ type: 'boolean' }, { ...data({ type: 'boolean' }), mayBeSuccessMessage: true }],
+    [{ type: 'string', format: 'date-time' }, { schema: { type: 'string', format: 'date-time' } }],
+    [{ const: 7 }, data({ const: 7 })],
+    [{ enum: ['a', null] }, { ...data({ enum: ['a', null] }), mayBeSuccessMessage: true }],
+    [
+      { anyOf: [{ type: 'null' }, { type: 'object' }] },
+      { schema: { anyOf: [{ type: 'object' }] }, mayBeSuccessMessage: true },
+    ],
+    [{ oneOf: [{ type: 'object' }] }, { schema: { oneOf: [{ type: 'object' }] } }],
+  ];
+  for (const [schema, sent] of rows)
+    test(JSON.stringify(schema), () => assert.deepEqual(sentForm(schema as never, {}), sent));
 });

@@ -202,7 +202,7 @@ function fields(raw: Raw, below: Read, schemaMap: ReadMap, fail: Failing): Recor
   if (required !== undefined) {
     const names: unknown[] = Array.isArray(required) ? required : [undefined];
     const unknownName = names.find((name) => typeof name !== 'string' || !Object.hasOwn(Object(properties), name));
-    if (names.length > 0 && (unknownName !== undefined || names.includes(undefined)))
+    if (unknownName !== undefined || names.includes(undefined))
       fail(`requires ${String(unknownName)}, which is not in its properties`);
     result.required = required;
   }

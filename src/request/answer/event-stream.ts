@@ -32,7 +32,7 @@ export function sendEvents(
   let hasBegun = false;
   let isOver = false;
   let timer: NodeJS.Timeout | undefined;
-  let send: Receive = () => false;
+  let send: Receive;
   /** Called when the client can take more, after the head, too. The first call starts the stream. */
   let sendNext = () => {
     sendNext = () => {};

@@ -226,7 +226,7 @@ export interface LogEvents {
     'credentials-reload-failed': { error: string; rows_still_live: number };
     'inspector-not-opened': { host: string; port: number };
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
-    'folder-missing': { folder: string; effect: string };
+    'folder-missing': { folder: string; reason: string; effect: string };
     'public-dir-refused': { dir: string; error: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };
     'generation-rejected': { generation: number; cause: string; effect: string } & (

@@ -19,6 +19,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'the address is not one of this machine',
   EFBIG: 'the file would be larger than is allowed',
   EMFILE: 'too many files are open',
+  // ESTALE of Linux, for which Node has no name.
+  'Unknown system error -116': 'its network disk was replaced: mount it again',
 };
 
 /** An error of Node is of another realm than the code of a test in Jest, so `instanceof` alone does not find it. */

@@ -1,7 +1,9 @@
 // The watch reports when the folder differs from its baseline (baseline.ts) and no longer changes. It repeats this
 // report until a generation begins to load. The watch polls the folder, because file events are lost on swapped links,
 // mounted volumes and network disks. An event brings the next poll forward.
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { describeFailure } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
@@ -147,7 +149,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     state = nextState(previous, snapshot, begun);
     // `ln -sfn` swaps a link in two steps. So a folder that is missing in only one poll is not logged.
     if (state.kind === 'missing' && state.polls === 2)
-      log.error('folder-missing', { folder: dir, effect: 'the last generation serves on' });
+      log.error('folder-missing', { folder: dir, reason: whyMissing(dir), effect: 'the last generation serves on' });
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
       log.warn('folder-restored', { folder: dir });
     if (state.kind === 'changed') onChange(state.cause);
@@ -165,5 +167,15 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     const stableSince = isSame ? previous.stableSince : pollTime;
     const isStable = pollTime - stableSince >= STABLE_TIME - EARLY_TIMER_MS || pollTime - since >= MAX_CHANGE_TIME;
     return { kind: isStable ? 'changed' : 'changing', cause, snapshot, since, stableSince };
+  }
+}
+
+/** An operator sees a folder that is closed to the service alone, and one whose network disk must be mounted again. */
+function whyMissing(dir: string): string {
+  try {
+    readdirSync(dir);
+    return 'it was away for a moment';
+  } catch (error) {
+    return describeFailure(error);
   }
 }

@@ -267,8 +267,11 @@ describe('createFolderWatch', () => {
     write(dir, 'AController.js', '22');
     assert.equal(await change, join(dir, 'AController.js'));
     assert.deepEqual(
-      lines.map(({ event }) => event),
-      ['folder-missing', 'folder-restored'],
+      lines.map(({ event, reason }) => [event, reason]),
+      [
+        ['folder-missing', 'it does not exist'],
+        ['folder-restored', undefined],
+      ],
     );
   });
 });

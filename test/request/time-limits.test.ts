@@ -143,3 +143,14 @@ test('an operation ends in no context of another one', (context) => {
   limits.passTo(1100);
   assert.deepEqual(contexts, [undefined, undefined]);
 });
+
+test('an operation ends where a test of its author replaces the timers alone', (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const expired: number[] = [];
+  const limits = new TimeLimits((_exchange, limit) => expired.push(limit));
+  limits.start({} as Exchange, 30_000);
+  context.mock.timers.tick(29_999);
+  assert.deepEqual(expired, []);
+  context.mock.timers.tick(1);
+  assert.deepEqual(expired, [30_000]);
+});

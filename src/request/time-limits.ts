@@ -59,7 +59,7 @@ class Ring implements Link {
   }
 
   look(expire: (exchange: Exchange, limit: number) => void): void {
-    // Where a test replaces the timers of Node, this clock stands still.
+    // Where a test replaces the timers of Node, this clock does not move.
     const now = Math.max(performance.now(), this.#timerEnd);
     this.#timerEnd = Number.POSITIVE_INFINITY;
     // A breakpoint can stop an operation for as long as a person thinks.

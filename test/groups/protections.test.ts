@@ -252,6 +252,14 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     /static access says nothing/,
   ],
   'access as a field': [klass(`access = 'application';`), /access says nothing/],
+  'an accessor of the instance, which could have effects': [
+    klass(`get access() { throw new Error('it was called') }`),
+    'runs',
+  ],
+  'a static accessor with a name of its own': [
+    klass(`static get other() { throw new Error('it was called') }`),
+    'runs',
+  ],
   'access of an object': [
     `export default { access: 'application', ${RAN} }`,
     /access says nothing: write operations: \{ '\*': \{ access: … \} \}/,

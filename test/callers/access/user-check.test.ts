@@ -1,5 +1,7 @@
 // Asynchronous functions of the service file: `authenticate`, and functions in `access`.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type IncomingMessage, request as sendRequest } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,6 +38,16 @@ before(async () => {
   service = await startService({ controllers, expectedErrors: ['request-failed'] });
 });
 after(() => service.close());
+
+test('the cookies of several lines are one list', async () => {
+  const { host } = new URL(service.url);
+  const lines = ['Host', host, 'Cookie', 'a=1; b=2', 'cookie', 'c=3', 'Cookie', 'a=4', 'Content-Length', '0'];
+  const request = sendRequest(`${service.url}/api/desk`, { method: 'POST', headers: lines }).end();
+  const [answer] = (await once(request, 'response')) as [IncomingMessage];
+  const { cookies } = JSON.parse((await answer.toArray()).join('')) as { cookies: unknown };
+  assert.deepEqual(cookies, { a: '1', b: '2', c: '3' });
+  shared.askedRules.splice(0);
+});
 
 test('authenticate is awaited first, and then each access rule in order', async () => {
   // A subdomain can set a cookie such as `\u00a0d`, which is another name than `d`.

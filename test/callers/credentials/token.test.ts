@@ -235,12 +235,18 @@ test('parseSpan accepts seconds, minutes, hours, days and weeks up to a century'
   for (const [text, span] of rows) assert.equal(parseSpan(text), span, text);
 });
 
+/** Returns an error as Node makes it for a number of the kernel: it has no name for -116, which is ESTALE. */
+function systemError(errno: number): Error {
+  return Object.assign(new Error('x'), { errno, code: `Unknown system error ${errno}` });
+}
+
 test('describeFailure returns one line for any thrown value', () => {
   const rows: [unknown, string][] = [
     [Object.assign(new Error('x'), { code: 'ENOSPC' }), 'no space is left on the disk'],
     [Object.assign(new Error('x'), { code: 'EDQUOT' }), 'the disk quota is used up'],
     [Object.assign(new Error('x'), { code: 'EMFILE' }), 'too many files are open'],
     [Object.assign(new Error('x'), { code: 'EPERM' }), 'not permitted'],
+    [systemError(-116), 'its network disk was replaced: mount it again'],
     [Object.assign(new Error('x'), { code: 'EXOTIC' }), 'EXOTIC'],
     [Object.assign(new Error('x'), { code: 5 }), 'x'],
     [new Error('first\nsecond'), 'first'],

@@ -3,7 +3,6 @@
 // Nothing is minified, so stack traces have the names of src, and source maps lead there.
 //
 //   node build.mjs               builds
-//   node build.mjs --separate    makes one file of each source file, because c8 cannot separate the coverage of a bundle
 //   node build.mjs --packed      the same for npm pack: no file names its source map, since the package has only that of
 //                                the client. Vite logs an error for each map that is named and missing
 //   node build.mjs --if-stale    builds only if src has changed since the last build, so that a server needs no tools
@@ -11,11 +10,11 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const root = import.meta.dirname;
 const dist = join(root, 'dist');
-/** Records the kind of the last build, and a hash of its sources. */
+/** Records a hash of the sources of the last build. */
 const STAMP = join(dist, '.built.json');
 const PROGRAMS = ['server', 'worker', 'store-host', 'cli'];
 /** The entries that users of the package import, and that have types. */
@@ -27,9 +26,8 @@ if (process.argv[1] === import.meta.filename) await main(process.argv.slice(2));
 
 /** @param {string[]} flags */
 async function main(flags) {
-  const kind = flags.includes('--separate') ? 'separate' : 'bundled';
   const isCurrent = isDistCurrent();
-  if (flags.includes('--if-stale') && isCurrent && (readStamp()?.kind === kind || !hasTools())) return;
+  if (flags.includes('--if-stale') && isCurrent) return;
   if (!hasTools()) {
     const state = isCurrent ? '' : `; dist is ${readStamp() === undefined ? 'missing' : 'older than src'}`;
     process.stderr.write(`Cannot build: esbuild and typescript are not installed${state}. Run: npm ci\n`);
@@ -38,25 +36,9 @@ async function main(flags) {
   }
   const sources = hashSources();
   rmSync(dist, { recursive: true, force: true });
-  if (kind === 'separate') separate();
-  else await bundle(flags.includes('--packed'));
+  await bundle(flags.includes('--packed'));
   writeFileSync(join(dist, 'docs.html'), await docsPage());
-  writeFileSync(STAMP, JSON.stringify({ kind, sources }));
-}
-
-/** Each entry at the top of dist leads to the file that tsc has made of its source. */
-function separate() {
-  tsc('tsconfig.build.json');
-  for (const entry of ENTRIES) {
-    const shebang = entry === 'bin/cli' ? '#!/usr/bin/env node\n' : '';
-    writeFileSync(join(dist, `${basename(entry)}.js`), `${shebang}export * from './${entry}.js';\n`);
-  }
-  writeTypes();
-}
-
-/** Gives each export its types at the top of dist. tsc writes them in the folders of src. */
-function writeTypes() {
-  for (const name of EXPORTS) writeFileSync(join(dist, `${name}.d.ts`), `export * from './api/${name}.js';\n`);
+  writeFileSync(STAMP, JSON.stringify({ sources }));
 }
 
 /** @param {boolean} isPacked */
@@ -82,7 +64,8 @@ async function bundle(isPacked) {
     });
   }
   tsc('tsconfig.types.json');
-  writeTypes();
+  // tsc writes the types in the folders of src.
+  for (const name of EXPORTS) writeFileSync(join(dist, `${name}.d.ts`), `export * from './api/${name}.js';\n`);
   keepTypesOf(EXPORTS);
 }
 
@@ -127,7 +110,7 @@ export function isDistCurrent() {
   return readStamp()?.sources === hashSources();
 }
 
-/** @returns {{ kind: string, sources: string } | undefined} */
+/** @returns {{ sources: string } | undefined} */
 function readStamp() {
   try {
     return JSON.parse(readFileSync(STAMP, 'utf8'));
@@ -145,7 +128,6 @@ function hashSources() {
     ...sources.sort().map((name) => join('src', name)),
     'build.mjs',
     'tsconfig.json',
-    'tsconfig.build.json',
     'tsconfig.types.json',
   ];
   for (const name of files)

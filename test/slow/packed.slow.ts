@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const COPIED = ['src', 'build.mjs', 'tsconfig.json', 'tsconfig.build.json', 'tsconfig.types.json', 'package.json'];
+const COPIED = ['src', 'build.mjs', 'tsconfig.json', 'tsconfig.types.json', 'package.json'];
 
 test('each source map that a file of the package names is in the package', (t) => {
   const copy = mkdtempSync(join(tmpdir(), 'gatefold-packed-'));

@@ -33,7 +33,7 @@ const TOGETHER: readonly Room[] = [
     'a test that ends the process',
     [`${IMPORT_TEST} test('end', () => process.exit(0));`, GOOD],
     0,
-    /^not ok \d+ - \S+-room4-\d+\.mjs$/m,
+    /^not ok \d+ - \S+-room4\.mjs$/m,
   ],
   [
     'a test that never ends',
@@ -97,4 +97,21 @@ test('run.mjs runs the tests of a folder, and no test when a path is missing', (
   const missing = run(join(folder, 'missing.test.ts'));
   assert.deepEqual([missing.status, missing.stdout], [1, '']);
   assert.match(missing.stderr, /^There is no test .*missing\.test\.ts/);
+});
+
+test('run.mjs begins with the processes that take longest', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-run-test-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const rooms = [
+    ['a', 'quick.test.mjs'],
+    ['b', 'long.slow.mjs'],
+  ] as const;
+  for (const [room, name] of rooms) {
+    mkdirSync(join(folder, room));
+    writeFileSync(join(folder, room, name), GOOD);
+  }
+  const words = ['test/run.mjs', '--test-reporter=tap', ...rooms.map(([room, name]) => join(folder, room, name))];
+  const { stdout } = spawnSync(process.execPath, words, { env, encoding: 'utf8' });
+  const names = Array.from(stdout.matchAll(/^ok \d+ - \S+\/(\S+)$/gm), ([, name]) => name);
+  assert.deepEqual(names, ['long.slow.mjs', 'quick.test.mjs'], stdout);
 });

@@ -1,5 +1,5 @@
 // Where `channel` of the package finds the channels of its process. The place is global, because a controller can
-// import another copy of this package. A process that uses no channel loads no file of live/channels/.
+// import another copy of this package.
 import type { ChannelHub } from '../live/channels/hub.ts';
 
 interface ProcessChannels {

@@ -171,7 +171,7 @@ export interface LogEvents {
     'operation-failed-late': OperationFacts & ErrorFacts;
     'operation-unchecked': { file: string; reason: string };
     'operation-warning': MessageFacts;
-    'package-version-differs': { folder: string; version: string; running: string };
+    'package-version-differs': { folder: string; version: string; running: string; to_do: string };
     'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
     'result-unfiltered': { file: string; reason: string };

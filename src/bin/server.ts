@@ -1,8 +1,10 @@
 // The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
 import { watchFile } from 'node:fs';
+import { join } from 'node:path';
 import { secretFlags } from '../base/config.ts';
 import { envFileOf, envFilePaths, withEnvFiles } from '../base/env-files.ts';
+import { attempt } from '../base/failure.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { type InspectorAddress, parseInspectorAddress } from '../base/inspector.ts';
@@ -18,7 +20,7 @@ import { relayOutput } from '../live/supervisor/workers/worker-output.ts';
 import type { Announcer } from '../operate/cli/announce.ts';
 import type { OperationsServer } from '../operate/ops/server.ts';
 import type { SharedStore } from '../operate/store/link.ts';
-import { entryPath, version } from '../own-files.ts';
+import { entryPath, packagePath, version } from '../own-files.ts';
 
 // `--inspect` alone means Node's usual port.
 const argv = process.argv.slice(2).map((word) => (word === '--inspect' ? '--inspect=9229' : word));
@@ -52,8 +54,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink } = basics;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
-  const otherPackage = findOtherPackage(settings.controllersDir);
-  if (otherPackage !== undefined) log.warn('package-version-differs', { ...otherPackage, running: version() });
+  warnOfOtherPackage(settings.controllersDir, log);
   if (asksForTraces(process.env)) (await import('../operate/trace/tracing.ts')).announceTracing(process.env, log);
   const output = sink.isShared ? relayOutput(sink) : undefined;
   const { serve } = await import('../live/supervisor/serve.ts');
@@ -86,6 +87,22 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
 async function createDev({ settings, log }: ProcessBasics): Promise<Dev> {
   const { createTypeMaker } = await import('../live/supervisor/type-maker.ts');
   return { record: watchEnvFiles(log), makeTypes: createTypeMaker(settings.controllersDir, log) };
+}
+
+/** Logs that another version of this package is beside the controllers, or is installed in the place of this one. */
+function warnOfOtherPackage(dir: string, log: Log): void {
+  const running = version();
+  const other = findOtherPackage(dir);
+  if (other !== undefined)
+    log.warn('package-version-differs', { ...other, running, to_do: 'install one version, and restart the service' });
+  const folder = packagePath();
+  watchFile(join(folder, 'package.json'), { interval: 1000, persistent: false }, () => {
+    // During an installation, the file is missing or incomplete.
+    const installed = attempt(version, running);
+    const toDo = 'restart the service: its new workers have this version, and its supervisor has not';
+    if (installed !== running)
+      log.warn('package-version-differs', { folder, version: installed, running, to_do: toDo });
+  });
 }
 
 /** Logs each change of a file of variables, because all code reads the environment once. */

@@ -13,10 +13,10 @@ import type { Query } from './body/form.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import type { ExchangeContexts } from './exchange-contexts.ts';
 import { perform } from './guarded-call.ts';
+import { handOver as handOverRequest } from './node-mount.ts';
 import { Params, type ParamsParts } from './params.ts';
 import { TimeLimits } from './time-limits.ts';
-
-type HandOver = (exchange: Exchange, options: CallOptions) => void;
+import { handOver as handOverSocket } from './upgrade.ts';
 
 export interface CallOptions extends ParamsParts {
   /** OPERATION_TIMEOUT in milliseconds. */
@@ -73,18 +73,11 @@ export function createCallSteps(options: CallOptions) {
   /** Calls the handler of a mount that writes its answer itself. */
   function callNodeMount(exchange: Exchange): Outcome {
     startTimeLimit(exchange);
-    loadHandOver(exchange.opensSocket ? 'socket' : 'request')
-      .then((handOver) => contexts.run(exchange, () => handOver(exchange, options)))
+    const handOver = exchange.opensSocket ? handOverSocket : handOverRequest;
+    Promise.resolve()
+      .then(() => contexts.run(exchange, () => handOver(exchange, options)))
       .catch((error) => respond.fail(exchange, error));
     return 'later';
-  }
-
-  const handOvers: { [what in 'socket' | 'request']?: HandOver } = {};
-
-  /** Only a service with such a mount loads its code. A later import would be slow where Node has a module loader. */
-  async function loadHandOver(what: 'socket' | 'request'): Promise<HandOver> {
-    handOvers[what] ??= (await (what === 'socket' ? import('./upgrade.ts') : import('./node-mount.ts'))).handOver;
-    return handOvers[what];
   }
 
   /**

@@ -43,6 +43,8 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings on the command line. */
   readonly flags?: readonly string[];
+  /** The program of the supervisor. Default: that of this checkout. */
+  readonly server?: string;
   /** The Node binary that runs the service. Default: the one that runs the test. */
   readonly node?: string;
   /** An existing folder. Default: a new folder with `files`. */
@@ -82,6 +84,7 @@ export function spawnService(
     env = {},
     flags = [],
     node = process.execPath,
+    server = SERVER,
     dir = createFolder(test, files),
     logFile,
     cwd,
@@ -91,7 +94,7 @@ export function spawnService(
   const data = join(dirname(dir), 'data');
   if (!without.includes('DATA_DIR')) mkdirSync(data, { recursive: true });
   const command =
-    logFile === undefined ? [node, SERVER, ...flags] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, SERVER, logFile];
+    logFile === undefined ? [node, server, ...flags] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, server, logFile];
   const defaults = {
     PORT: '0',
     HOST: '127.0.0.1',

@@ -4,7 +4,7 @@ import { mock, type TestContext } from 'node:test';
 import type { FolderWatch } from '../../src/live/folder/watch.ts';
 import type { FileSelection, GroupLoad } from '../../src/live/load/group-load.ts';
 import { listGroups } from '../../src/live/supervisor/group-table.ts';
-import { Supervisor } from '../../src/live/supervisor/supervisor.ts';
+import { Supervisor, type SupervisorOptions } from '../../src/live/supervisor/supervisor.ts';
 import type {
   ListenOutcome,
   LoadOutcome,
@@ -49,10 +49,11 @@ export interface FakeServiceOptions {
   readonly createWatch?: (onChange: (cause: string) => void) => FolderWatch;
   readonly secureState?: () => SecureState;
   readonly makeTypes?: () => Promise<boolean>;
+  readonly store?: SupervisorOptions['store'];
 }
 
 export function createFakeService(test: TestContext, options: FakeServiceOptions = {}) {
-  const { workers = 2, groups = ['A'], createWatch, secureState, makeTypes } = options;
+  const { workers = 2, groups = ['A'], createWatch, secureState, makeTypes, store } = options;
   mock.timers.reset();
   mock.timers.enable({ apis: ['setTimeout'] });
   test.after(() => mock.timers.reset());
@@ -172,7 +173,7 @@ export function createFakeService(test: TestContext, options: FakeServiceOptions
     drainTimeout: 1000,
     acceptFor: 0,
     mark: { isSet: () => made.isMarked, update: () => {}, clear: () => {} },
-    ...{ secureState, makeTypes, log },
+    ...{ secureState, makeTypes, store, log },
     createPool(handlers) {
       events = handlers;
       return {

@@ -39,6 +39,12 @@ export class MachineChannels {
   readonly #channels = new Map<string, MachineChannel>();
   readonly #readers = new Map<ChannelWorker, Reader>();
   readonly #epoch = `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 8)}`;
+  readonly #onFirst: (channel: string) => void;
+
+  /** @param onFirst called with the name of the first channel that is used */
+  constructor(onFirst = (_channel: string): void => {}) {
+    this.#onFirst = onFirst;
+  }
 
   get keptBytes(): number {
     return bytesOf(this.#channels);
@@ -47,6 +53,7 @@ export class MachineChannels {
   receive(worker: ChannelWorker, message: ToMachine): void {
     const { channel: name, keep } = message;
     const epoch = `${this.#epoch}${this.#channels.size}`;
+    if (this.#channels.size === 0) this.#onFirst(name);
     const channel = this.#channels.get(name) ?? Object.assign(new EventLog<string>(name, keep), { epoch });
     this.#channels.set(name, channel);
     channel.keep = keep;

@@ -1,9 +1,8 @@
-// Connects the runner of the tasks with the generation that serves. The files of live/tasks/ are loaded only when a
-// generation serves whose service file has tasks.
+// Connects the runner of the tasks with the generation that serves.
 import { SERVICE } from '../../base/group-name.ts';
 import type { Log } from '../../base/log.ts';
-import type { Cell } from '../tasks/lease.ts';
-import type { TaskRunner } from '../tasks/runner.ts';
+import { type Cell, createFileCell, Lease, serviceOf } from '../tasks/lease.ts';
+import { TaskRunner } from '../tasks/runner.ts';
 import type { GroupTable } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
@@ -20,7 +19,6 @@ export interface ServingTasksOptions {
 
 export class ServingTasks {
   readonly #options: ServingTasksOptions;
-  #loading: Promise<void> | undefined;
   /** Undefined while no generation has had tasks. */
   runner: TaskRunner | undefined;
 
@@ -32,22 +30,20 @@ export class ServingTasks {
   serve(workers: readonly WorkerHandle[]): void {
     const { hasStart, tasks = [] } = this.#options.table.current.groups.get(SERVICE) ?? {};
     if (hasStart) for (const worker of workers) worker.send({ kind: 'start' });
-    if (tasks.length > 0) this.#loading ??= this.#load();
-    void this.#loading?.then(() => this.runner?.serve(tasks));
+    if (tasks.length > 0) this.runner ??= this.#createRunner();
+    this.runner?.serve(tasks);
   }
 
   /** Called when all workers are gone. */
   async close(): Promise<void> {
-    await this.#loading;
     await this.runner?.close();
   }
 
-  async #load(): Promise<void> {
+  #createRunner(): TaskRunner | undefined {
     const { pool, table, log, dir, dataDir, store } = this.#options;
-    if (dataDir === undefined) return;
-    const { createFileCell, Lease, serviceOf, TaskRunner } = await import('../tasks/runner.ts');
+    if (dataDir === undefined) return undefined;
     const lease = new Lease(store?.taskCell(serviceOf(dir)) ?? createFileCell(dataDir), () => performance.now());
     const isNewest = ({ generation, isFaulty }: WorkerHandle) => generation === table.current.generation && !isFaulty;
-    this.runner = new TaskRunner({ lease, log, workers: () => pool.serving().filter(isNewest) });
+    return new TaskRunner({ lease, log, workers: () => pool.serving().filter(isNewest) });
   }
 }

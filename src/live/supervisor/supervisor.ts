@@ -1,6 +1,7 @@
 // The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time, which
 // agenda.ts chooses. The steps are in rollout.ts and replacement.ts.
 
+import { MachineChannels } from '../channels/machine.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import { type GroupLoad, logNotLoadable } from '../load/group-load.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
@@ -13,7 +14,6 @@ import { whyNotServe } from './may-serve.ts';
 import { createNewGroups } from './new-groups.ts';
 import { replace } from './replacement.ts';
 import { rollOut } from './rollout.ts';
-import { ServingChannels } from './serving-channels.ts';
 import { ServingTasks, type ServingTasksOptions } from './serving-tasks.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import { endAll, type Service, type StepResult, sendSecureState } from './step-parts.ts';
@@ -49,7 +49,10 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #service: Service;
   readonly #agenda: Agenda;
-  readonly #channels = new ServingChannels();
+  readonly #channels = new MachineChannels((channel) => {
+    const effect = 'an event reaches this machine alone; docs/CHANNELS.md has a recipe for all machines';
+    if (this.#options.store !== undefined) this.#options.log.info('channels-of-one-machine', { channel, effect });
+  });
   readonly #requestGroup: (worker: WorkerHandle, group: string) => void;
   #runningStep: Step | undefined;
   #nextStepTimer: NodeJS.Timeout | undefined;
@@ -99,7 +102,7 @@ export class Supervisor {
   }
 
   status(): SupervisorStatus {
-    const { published, keptBytes } = this.#channels.machine ?? { published: 0, keptBytes: 0 };
+    const { published, keptBytes } = this.#channels;
     const tasks = this.#service.tasks.runner?.tasks.values();
     const parts = { channels: { published, keptBytes }, tasks: tasks && [...tasks] };
     return { ...describeService(this.#service, this.#agenda), ...parts };
@@ -124,7 +127,7 @@ export class Supervisor {
       died: (worker, death) => this.#onDied(worker, death),
       gone: (worker) => {
         this.#service.tasks.runner?.ended(worker, undefined);
-        this.#channels.machine?.gone(worker);
+        this.#channels.gone(worker);
         this.#options.onWorkers?.();
         this.#runNextStep();
       },
@@ -135,7 +138,7 @@ export class Supervisor {
   }
 
   #onReceived(worker: WorkerHandle, message: FromWorker): void {
-    const { log, table, tasks, watch } = this.#service;
+    const { table, tasks, watch } = this.#service;
     switch (message.kind) {
       case 'requested':
         this.#abortTrial();
@@ -147,7 +150,7 @@ export class Supervisor {
         return tasks.runner?.ended(worker, message);
       case 'channel-open':
       case 'channel-publish':
-        return this.#channels.receive(worker, message, log, this.#options.store !== undefined);
+        return this.#channels.receive(worker, message);
       default:
         return this.#options.received?.(worker, message);
     }

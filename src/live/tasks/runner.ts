@@ -9,8 +9,6 @@ import { latestDue, nextDue } from './plan.ts';
 import type { TaskFacts } from './task.ts';
 import { dueIn, pauseAfter, type TaskEnd, type TaskOrder } from './task-host.ts';
 
-export { createFileCell, Lease, serviceOf } from './lease.ts';
-
 export interface TaskWorker {
   readonly pid: number | undefined;
   send(order: TaskOrder): void;

@@ -10,7 +10,7 @@ import type { LoadedService } from '../../groups/service-file.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
 import type { App } from '../../request/app.ts';
 import { keepContextOfMicrotasks } from '../../request/exchange-contexts.ts';
-import type { ChannelHub } from '../channels/hub.ts';
+import { ChannelHub } from '../channels/hub.ts';
 import { authorsFrame } from '../load/load-error.ts';
 import type { LoadedFile } from '../load/module-loader.ts';
 import type { Groups } from '../load/registry.ts';
@@ -64,10 +64,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   /** Loaded only for a service with `start` or tasks. */
   let tasks: Promise<TaskHost> | undefined;
   let taskHost: TaskHost | undefined;
-  /** Loaded at the first use of a channel. */
+  /** Made at the first use of a channel. */
   let channels: ChannelHub | undefined;
   provideChannels(async () => {
-    channels = new (await import('../channels/hub.ts')).ChannelHub(send);
+    channels = new ChannelHub(send);
     return channels;
   });
   const admissions = createAdmissions((group) => send({ kind: 'requested', group }));

@@ -12,9 +12,6 @@ import {
   MachineChannels,
   type ToMachine,
 } from '../../../src/live/channels/machine.ts';
-import { ServingChannels } from '../../../src/live/supervisor/serving-channels.ts';
-import type { WorkerHandle } from '../../../src/live/supervisor/workers/worker-handle.ts';
-import { createMemoryLog } from '../../support/memory-log.ts';
 
 const MIB = 1024 * 1024;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -498,28 +495,21 @@ describe('channel()', () => {
   });
 });
 
-describe('the supervisor', () => {
-  it('loads channels at the first message, keeps the order, and names the limit of a store once', async () => {
-    for (const hasStore of [true, false]) {
-      const { log, lines } = createMemoryLog();
-      const channels = new ServingChannels();
-      const received: FromMachine[] = [];
-      const worker = { send: (message: FromMachine) => void received.push(message) } as unknown as WorkerHandle;
-      const receive = (message: ToMachine) => channels.receive(worker, message, log, hasStore);
-      receive({ kind: 'channel-open', channel: 'a', keep: 100 });
-      receive({ kind: 'channel-publish', channel: 'a', keep: 100, json: '1', publish: 1 });
-      assert.equal(channels.machine, undefined);
-      while (channels.machine === undefined) await turn();
-      receive({ kind: 'channel-publish', channel: 'a', keep: 100, json: '2', publish: 2 });
-      await turns(2);
-      assert.deepEqual(
-        received.map((message) => (message.kind === 'channel-events' ? message.events : message.kind)),
-        ['channel-opened', 'channel-published', 'channel-published', ['1', '2']],
-      );
-      assert.deepEqual(
-        lines.map(({ event, channel }) => [event, channel]),
-        hasStore ? [['channels-of-one-machine', 'a']] : [],
-      );
-    }
+describe('the machine', () => {
+  it('keeps the order of messages, and reports the first channel once', async () => {
+    const firsts: string[] = [];
+    const channels = new MachineChannels((channel) => void firsts.push(channel));
+    const received: FromMachine[] = [];
+    const worker: ChannelWorker = { send: (message) => void received.push(message) };
+    const receive = (message: ToMachine) => channels.receive(worker, message);
+    receive({ kind: 'channel-open', channel: 'a', keep: 100 });
+    receive({ kind: 'channel-publish', channel: 'a', keep: 100, json: '1', publish: 1 });
+    receive({ kind: 'channel-publish', channel: 'b', keep: 100, json: '2', publish: 2 });
+    await turns(2);
+    assert.deepEqual(
+      received.map((message) => (message.kind === 'channel-events' ? message.events : message.kind)),
+      ['channel-opened', 'channel-published', 'channel-published', ['1']],
+    );
+    assert.deepEqual(firsts, ['a']);
   });
 });

@@ -1,27 +1,20 @@
 // Tests channels of the built service, with real processes. test/slow/channels.slow.ts has kills and more edits.
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
-import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../../support/cluster-client.ts';
 import { createFolder, startService, write } from '../../support/cluster-server.ts';
 import { followEvents } from '../../support/event-source.ts';
 import { livePage } from '../../support/live-page.ts';
-import { watchLoadedFiles } from '../../support/loaded-files.ts';
 import { freePorts } from '../../support/ports.ts';
 
-test('events reach pages on all workers in one order, an edit loses none, and the first use loads the files', async (t) => {
+test('events reach pages on all workers in one order, and an edit loses none', async (t) => {
   const [opsPort] = await freePorts(1);
   const dir = createFolder(t, { 'LiveController.mjs': livePage(1) });
-  const files = watchLoadedFiles(join(dirname(dir), 'loaded'));
-  const loaded = () => files.named('hub', 'machine', 'event-log');
   const service = await startService(t, {
     dir,
-    env: { OPS_PORT: String(opsPort), NODE_OPTIONS: files.nodeOptions },
+    env: { OPS_PORT: String(opsPort) },
   });
-  // The import of a controller that opens a channel loads nothing yet.
-  assert.equal((await ask(service.port, '/api/live')).status, 200);
-  assert.deepEqual(loaded(), []);
   const url = `http://127.0.0.1:${service.port}/api/live`;
   const stop = new AbortController();
   t.after(() => stop.abort());
@@ -71,7 +64,6 @@ test('events reach pages on all workers in one order, an edit loses none, and th
   await following;
   const all = Array.from({ length: 36 }, (_, i) => i + 1);
   for (const { seen } of pages) assert.deepEqual(seen, all);
-  assert.ok(loaded().length >= 3, 'the supervisor and both workers have loaded files');
   const metrics = await (await fetch(`http://127.0.0.1:${opsPort}/metrics`)).text();
   assert.match(metrics, /^gatefold_channel_published_total 36$/m);
   assert.match(metrics, /^gatefold_channel_kept_bytes [1-9]\d{3,}$/m);

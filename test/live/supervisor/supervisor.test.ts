@@ -699,3 +699,15 @@ describe('stop', () => {
     assert.deepEqual(service.story.slice(1).sort(), ['drain 1', 'drain 2', 'quit 3', 'quit 4']);
   });
 });
+
+it('logs at the first use of a channel that a store does not share it', async (test) => {
+  const store = { taskCell: () => assert.fail('there is no task') };
+  for (const options of [{}, { store }]) {
+    const service = await started(test, options);
+    const [worker] = service.workers as [FakeWorker];
+    for (const name of ['news', 'chat'])
+      service.events().received(worker, { kind: 'channel-open', channel: name, keep: 100 });
+    const channels = service.logged('channels-of-one-machine').map(({ channel }) => channel);
+    assert.deepEqual(channels, options.store === undefined ? [] : ['news']);
+  }
+});

@@ -1,0 +1,64 @@
+// npm replaces the package of a service that runs: its files vanish for seconds, and then they are another version.
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createFolder, SERVER, startService, write } from '../../support/cluster-server.ts';
+
+const MOUNT = `import { mount } from 'gatefold';
+export default mount.node((request, response) => response.end('"mounted"'));
+`;
+const EVENTS = `import { channel } from 'gatefold';
+const events = channel('events');
+export default class { async 'POST'() { return { id: await events.publish(1) }; } }
+`;
+
+/** Starts the service from a copy of the package, as npm installs it. */
+async function startInstalled(t: TestContext, files: Readonly<Record<string, string>>) {
+  const dir = createFolder(t, files);
+  const folder = join(dirname(dir), 'node_modules/gatefold');
+  mkdirSync(folder, { recursive: true });
+  const root = dirname(dirname(SERVER));
+  cpSync(dirname(SERVER), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('.map') });
+  const manifest = readFileSync(join(root, 'package.json'), 'utf8');
+  writeFileSync(join(folder, 'package.json'), manifest);
+  const service = await startService(t, { dir, server: join(folder, 'dist/server.js'), env: { WORKERS: '1' } });
+  return { service, dir, folder, manifest };
+}
+
+test('a mount and a channel that are used for the first time during npm ci answer', async (t) => {
+  const { service, folder } = await startInstalled(t, { 'MountController.mjs': MOUNT, 'EventController.mjs': EVENTS });
+  renameSync(folder, `${folder}-away`);
+  const statusOf = async (path: string, method: string) =>
+    (await fetch(`http://127.0.0.1:${service.port}${path}`, { method, signal: AbortSignal.timeout(20_000) })).status;
+  const mounted = await statusOf('/api/mount', 'GET');
+  const published = await statusOf('/api/event', 'POST');
+  renameSync(`${folder}-away`, folder);
+  assert.deepEqual([mounted, published], [200, 200], service.errors());
+});
+
+test('tasks that an edit brings run in a service whose package was replaced', async (t) => {
+  const { service, dir, folder } = await startInstalled(t, { 'MountController.mjs': MOUNT });
+  // The parts of another version have other names.
+  for (const name of readdirSync(join(folder, 'dist')))
+    if (/^(?:runner|lease)-/.test(name)) rmSync(join(folder, 'dist', name));
+  write(
+    dir,
+    'service.mjs',
+    `import { defineService } from 'gatefold';
+    export default defineService({ background: { soon: { every: '1s', run: ({ log }) => log.info('ran') } } });`,
+  );
+  await service.logged('task-info');
+});
+
+test('another version in the place of the one that runs is logged, with its cure', async (t) => {
+  const { service, folder, manifest } = await startInstalled(t, { 'MountController.mjs': MOUNT });
+  const { version: running } = JSON.parse(manifest);
+  renameSync(folder, `${folder}-away`);
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "version"');
+  writeFileSync(join(folder, 'package.json'), manifest.replace(`"version": "${running}"`, '"version": "99.0.0"'));
+  const { to_do: cure, ...facts } = await service.logged('package-version-differs');
+  assert.deepEqual([facts.folder, facts.version, facts.running], [folder, '99.0.0', running]);
+  assert.match(String(cure), /^restart the service/);
+});

@@ -301,6 +301,7 @@ describe('an invalid request gets 422 with its mistakes', () => {
       ['body /meta must be an object'],
     ],
     ['a path', ['GET', 'order/seven'], ['path /id must be a whole number']],
+    ['a whole number of 19 digits', ['GET', `order/${2n ** 60n}`], ['path /id must be at most 9007199254740991']],
     ['a path and a body', ['PATCH', 'order/x', {}], ['path /id must be a whole number', 'body /note is missing']],
     ['an arrow function of an object', ['GET', 'object?page=x'], ['query /page must be a number']],
     ['a constant in an object', ['PATCH', 'object', {}], ['body /to is missing']],

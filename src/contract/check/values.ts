@@ -86,7 +86,11 @@ export function compileNumber(schema: Schema, parsesText: boolean): Check {
   return (sent, run) => {
     const value = parsesText && typeof sent === 'string' ? parseNumber(sent) : sent;
     if (typeof value !== 'number' || !Number.isFinite(value)) return run.report(notNumber);
-    if (isInteger && !Number.isSafeInteger(value)) return run.report(notNumber);
+    if (isInteger && !Number.isSafeInteger(value)) {
+      if (!Number.isInteger(value)) return run.report(notNumber);
+      if (value > 0) return run.report(FAULTS.tooLarge(maximum ?? Number.MAX_SAFE_INTEGER));
+      return run.report(FAULTS.tooSmall(minimum ?? Number.MIN_SAFE_INTEGER));
+    }
     if (!isBounded) return value;
     if (minimum !== undefined && value < minimum) return run.report(FAULTS.tooSmall(minimum));
     if (maximum !== undefined && value > maximum) return run.report(FAULTS.tooLarge(maximum));

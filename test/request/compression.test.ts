@@ -118,6 +118,36 @@ describe('COMPRESSION=on', () => {
   });
 });
 
+it('an answer has one line of Vary, because nginx before 1.23 obeys only the last', async () => {
+  const service = await startService({
+    controllers: {
+      'XController.mjs': `export default class {
+        GET(_, { appendHeader }) { appendHeader('vary', 'Accept'); appendHeader('Vary', 'Cookie'); return { text: '${LONG}' }; }
+        'GET plain'() { return { text: '${LONG}' }; }
+      }`,
+      'service.mjs': `import { defineService } from '${GATEFOLD}';
+        export default defineService({ keyHeader: 'X-Key', cors: { origins: ['https://a.test'] } });`,
+    },
+    settings: { COMPRESSION: 'on' },
+  });
+  try {
+    for (const [path, own] of [
+      ['', 'Accept, Cookie, '],
+      ['/plain', ''],
+    ]) {
+      const sent = request(`${service.url}/api/x${path}`, {
+        headers: { Connection: 'close', 'Accept-Encoding': 'br' },
+      });
+      sent.end();
+      const [{ rawHeaders }] = (await once(sent, 'response')) as [IncomingMessage];
+      const found = rawHeaders.filter((_, i) => rawHeaders[i - 1]?.toLowerCase() === 'vary');
+      assert.deepEqual(found, [`${own}Origin, x-key, Accept-Encoding`]);
+    }
+  } finally {
+    await service.close();
+  }
+});
+
 it('createCompression has two jobs at most, sends the next body as it is, and drops what has been answered', async () => {
   const fails: unknown[] = [];
   const compress = createCompression((_exchange, error) => fails.push(error));

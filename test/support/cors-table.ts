@@ -122,7 +122,7 @@ const LIST_SERVICE: CorsService = {
     ]),
     row('OPTIONS /api/x', [...ask(LISTED), ...asksFor('GET')], { ...LISTED_PREFLIGHT, origin: LISTED }),
     row('OPTIONS /api/x', [...ask(LISTED), ...asksFor('GET', '')], { ...LISTED_PREFLIGHT, origin: LISTED }),
-    listed(200, 'GET /api/x/reply', `${TYPE}, X-Total, Vary, Content-Length, ${EXPOSED}`, LISTED, 'Accept | Origin'),
+    listed(200, 'GET /api/x/reply', `${TYPE}, X-Total, Vary, Content-Length, ${EXPOSED}`, LISTED, 'Accept, Origin'),
     listed(418, 'GET /api/x/text', `${TYPE}, Cache-Control, X-Own, Allow, X-Two, ${EXPOSED}`),
     listed(400, 'GET /api/x/envelope', `${EXPOSED}, Allow, X-Two`),
     listed(404, 'GET /api/absent', `${TYPE}, Cache-Control, ${EXPOSED}`),

@@ -128,14 +128,14 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
       const lines = [...answerLines, ...fixed, ...exposeLines(namesOf(answerLines))];
       // A header of the answer replaces the header of the same name from the service file.
       addMissing(lines, headers);
-      return lines;
+      return uniteVary(lines);
     },
     /**
      * Returns a copy of `usual` (`json` or `uncached`) with the lines `extra`. Web pages can read the added headers,
      * too, unless the service file lists the headers that pages can read.
      */
     extended(usual: readonly string[], extra: readonly string[]): string[] {
-      const lines = [...usual, ...extra];
+      const lines = uniteVary([...usual, ...extra]);
       if (extra.length === 0) return lines;
       // `usual` lacks the line if `origins`, a function of the author, has just answered differently.
       const index = lines.indexOf(EXPOSE);
@@ -145,6 +145,16 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
     /** @param requested the header `Access-Control-Request-Headers` */
     preflight: (requested: string | undefined) => [...preflight(requested), ...headers],
   };
+}
+
+/** Makes one line of several `Vary`, because nginx before 1.23 obeys only the last. Changes and returns `lines`. */
+export function uniteVary(lines: string[]): string[] {
+  const varyAfter = (index: number): number =>
+    lines.findIndex((name, i) => i > index && i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'vary');
+  const first = varyAfter(-1);
+  for (let next = varyAfter(first); next > first; next = varyAfter(first))
+    lines[first + 1] += `, ${lines.splice(next, 2)[1]}`;
+  return lines;
 }
 
 function namesOf(lines: readonly string[]): string[] {

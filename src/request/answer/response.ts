@@ -19,6 +19,7 @@ import {
   LAST_LINES,
   NO_STORE,
   type ServiceHeaders,
+  uniteVary,
 } from './answer-headers.ts';
 import { type Compress, createCompression } from './compression.ts';
 import { closeAfterRequest, endAnswer, hasLongRest, isStillSending } from './end-answer.ts';
@@ -125,7 +126,7 @@ export class Responder {
       // The value of another field can be the same text.
       const length = lines.findIndex((line, i) => i % 2 === 0 && line === 'Content-Length');
       if (content !== body) lines[length + 1] = String(content.length);
-      this.#sendWhole(exchange, status, [...lines, ...extra], content);
+      this.#sendWhole(exchange, status, uniteVary([...lines, ...extra]), content);
     });
   }
 

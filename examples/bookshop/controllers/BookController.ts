@@ -88,14 +88,14 @@ export default class BookController extends ShopController {
     return new Reply(201, made, { Location: `/api/book/${made.id}`, ETag: etagOf(made) });
   }
 
-  'GET latest'(): Reply {
+  'GET latest'(): Reply<303, undefined> {
     const row = database.prepare('SELECT max(id) AS id FROM book').get() as { id: number | null };
     if (row.id === null) throw new HttpError(404, 'BOOK_NOT_FOUND', 'There is no book yet');
     return Reply.redirect(`/api/book/${row.id}`, 303);
   }
 
   /** All books as CSV, a row at a time: the file is never in memory as a whole. */
-  'GET export.csv'(): Reply {
+  'GET export.csv'(): Reply<200, Readable> {
     const csv = function* () {
       yield `id,${COLUMNS.join()}\r\n`;
       for (const row of database.prepare(`SELECT id, ${COLUMNS.join()} FROM book ORDER BY id`).iterate()) {
@@ -181,7 +181,7 @@ export default class BookController extends ShopController {
   }
 
   /** Shows the cover of a book, as an image. */
-  'GET {id}/cover'(_: undefined, { path: { id } }: OneBook): Reply {
+  'GET {id}/cover'(_: undefined, { path: { id } }: OneBook): Reply<200, Uint8Array> {
     const row = database.prepare('SELECT cover, coverType FROM book WHERE id = ?').get(id) as
       | { cover: Uint8Array | null; coverType: string }
       | undefined;

@@ -45,9 +45,10 @@ export class Reply<Status extends number = number, Body = unknown> {
    * @param status 301, 302, 303, 307 or 308; default: 302. Other values from 200 to 399 are not refused
    * @throws TypeError when `status` is not a whole number from 200 to 399
    */
-  static redirect(location: string | URL, status = 302): Reply<number, undefined> {
+  static redirect<Status extends number = 302>(location: string | URL, status?: Status): Reply<Status, undefined> {
     // A header has a byte for each character, and browsers do not agree on the meaning of such a byte.
-    return new Reply(status, undefined, { Location: String(location).replace(/[^!-~]+/g, encodeURIComponent) });
+    const headers = { Location: String(location).replace(/[^!-~]+/g, encodeURIComponent) };
+    return new Reply(status ?? (302 as Status), undefined, headers);
   }
 }
 

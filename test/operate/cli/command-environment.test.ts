@@ -2,6 +2,7 @@
 // commands that run in their folder.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { uptime } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
@@ -100,6 +101,13 @@ describe('files of variables', { timeout: 300_000 }, () => {
     });
     utimesSync(join(root, 'data/generation.json'), 0, 0);
     assert.throws(() => store(), /\.env has changed since gatefold dev began/);
+    // A record without the name of its process counts as running if it is younger than the start of the machine.
+    record({ pid: process.pid, state: 'serving', dev: { folder: root, envFile: 'dev', fingerprints: [] } });
+    const begin = Date.now() / 1000 - uptime();
+    utimesSync(join(root, 'data/generation.json'), begin + 5, begin + 5);
+    assert.throws(() => store(), /\.env has changed since gatefold dev began/);
+    utimesSync(join(root, 'data/generation.json'), begin - 5, begin - 5);
+    assert.equal(store(), 'postgres://db.example/a');
   });
 });
 

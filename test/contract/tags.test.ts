@@ -273,6 +273,14 @@ describe('a constraint that nothing reads refuses the file', () => {
     ['in a text', inClass("'/** @minLength 3 */'")],
     ['as the @format mark of prettier', inClass('string').replace('export', '/** @format */\nexport')],
     ['in a plain comment', field('/* @minLength 3 */ // @minLength 3')],
+    ...['a: string; /** A. */\n}', 'a: string; }', 'a: string }', 'a: string\n}'].map((end): [string, string] => [
+      `before an alias behind an interface that ends with '${end}'`,
+      inClass('{ a: A; b: B }', `interface A { ${end}\n/** @minLength 3 */\ntype B = string;`),
+    ]),
+    [
+      'before a field behind a field with a remark on its line',
+      inClass('A', 'interface A {\n  a: string; /** A. */\n  /** @minLength 3 */\n  b: string;\n}'),
+    ],
   ];
   for (const [name, source] of silentRows) {
     test(`${name} lets the file load`, async () =>

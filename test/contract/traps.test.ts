@@ -151,6 +151,49 @@ describe('the parser finds a class behind', () => {
   }
 });
 
+describe('the parser reads as TypeScript', () => {
+  const rows: Record<string, string> = {
+    'an object type with signatures': 'type A = { new (b: B): C; new: D; <E>(f: E): F; (g: G): H; i: I }',
+    'an object type with a generic signature of new': 'type A = { new <B>(c: B): C; d: D }',
+    'a class with signatures as names': 'class A { new(b: B): C {} "d" = 1 }',
+    'a constructor type': 'type A = new () => B\ntype C = abstract new (d: D) => E\ntype F = G | (new () => H)',
+    'functions in a union': 'type A = | (() => void) | (<B>(c: B) => C) & D\ntype E = (f: F) => G | H',
+    'a conditional type with a constrained name':
+      'type A<B> = B extends [infer C extends string, ...infer D] ? [C, D] : never\ntype E = 1',
+    'a function as the constraint of a name':
+      'type A<B> = B extends infer C extends (d: D) => E ? C : never\ntype F = 1',
+    'the type of a generic value': 'type A = typeof b<string, number>\ntype C = (typeof d<1>)[]\ntype E = 1',
+    'a dotted value': 'type A = typeof b.c.d\ntype E = typeof this.f',
+    'a unique symbol': 'declare const b: unique symbol\ntype A = { [b]: unique symbol; c: D }',
+    'values in patterns': 'const [a, , b = 1] = c, { d, e: f } = g\nlet { h } = i\ntype E = 1',
+    'a default function without a name': 'export default function (a: A): B {}\ntype E = 1',
+    'a default generator without a name': 'export default async function* <C>(a: A): B {}\ntype E = 1',
+    'a default class without a name': 'export default class { a: A = 1 }\ntype E = 1',
+    'a default abstract class': 'export default abstract class A { abstract b(): C }',
+    'a default interface': 'export default interface A { b: B }',
+    'type arguments before a template': `const a = { b: c < d, e: f<G, H>${B}i${B}, j: k<L, M>${B}${HOLE}n}${B}, o: p }\ntype E = 1`,
+    'a class with the type arguments of its parent': 'class A<B = C> extends D<B, E> implements G<B>, H { i: I }',
+    'a mapped type with each sign': 'type A = { -readonly [B in C]-?: D }\ntype E = { +readonly [B in C as F]+?: D };',
+    'named items': 'type A = [b: B, c?: C, ...d: D[]]\ntype E = [F?, ...G]',
+    'numbers of each form': 'type A = 0b11 | 0o17 | 0xff | 1_000 | .5 | 1e-3 | -1n | 5n',
+    'a template type': `type A = ${B}b${HOLE}C}d${HOLE}E | F}${B}\ntype E = ${B}g${B}`,
+    'predicates': 'function a(b: B): asserts b\nfunction c(d: D): d is E\nfunction f(this: G): this is H\ntype E = 1',
+    'an import type': "type A = import('./b.ts').C<D>\ntype E = typeof import('./f.ts')",
+    'modifiers of fields':
+      'class A { declare b: B; static override c: C; protected readonly d?: D; accessor e: E; f!: F }',
+    'parameters with modifiers': 'class A { constructor(private readonly b: B, public c?: C, d = 1, ...e: E[]) {} }',
+  };
+  for (const [name, source] of Object.entries(rows)) {
+    test(name, () => {
+      const theirs = outlineOfTypeScript('a.ts', source);
+      assert.ok(theirs !== undefined, 'TypeScript must accept the source');
+      const { different, compared } = differences(outlineOfOurs(source), theirs);
+      assert.deepEqual(different, []);
+      assert.ok(compared > 0);
+    });
+  }
+});
+
 describe('the contract of an operation in', () => {
   const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   let dir: string;

@@ -97,12 +97,13 @@ function addWorker(test: TestContext) {
   const notices: boolean[] = [];
   const changes: object[] = [];
   const answers = new EventEmitter();
+  let calls = 0;
   const worker = {
     isConnected: () => true,
     send({ gatefold: message }: { gatefold: ToWorkerStore }) {
       if (message.call === undefined && message.changed !== undefined) changes.push(message.changed);
       else if (message.call === undefined) notices.push(message.isTooOld);
-      else answers.emit('answer', message.answer);
+      else answers.emit(String(message.call), message.answer);
     },
   } as unknown as Worker;
   const workers = cluster.workers as NodeJS.Dict<Worker>;
@@ -114,8 +115,9 @@ function addWorker(test: TestContext) {
   const say = (message: unknown) => cluster.emit('message', worker, message);
   /** Makes the call of a worker. @returns its answer */
   async function call(request: Request): Promise<Answer> {
-    const answered = once(answers, 'answer');
-    say({ gatefold: { kind: 'store', call: 1, request } });
+    const number = ++calls;
+    const answered = once(answers, String(number));
+    say({ gatefold: { kind: 'store', call: number, request } });
     return (await answered)[0];
   }
   return { call, say, notices, changes };
@@ -146,12 +148,15 @@ describe('the store-host of a supervisor', () => {
 
   it('returns its answers to the supervisor and to workers', async (test) => {
     const answer = { tokens: [3] };
-    const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer }]);
+    const { store, requests } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer }]);
     const { call } = addWorker(test);
     await store.start();
     assert.deepEqual(await store.spend([]), [3]);
     // The second look waits for its time, and the third one shares it.
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
+    assert.deepEqual(await call({ kind: 'look' }), answer);
+    const looks = requests().slice(1);
+    assert.deepEqual(looks, Array(3).fill({ kind: 'look' }), 'a look that was shared answers no later call');
   });
 
   it('gives a worker its notice for a call alone, and for no other message', async (test) => {

@@ -329,7 +329,8 @@ describe('a channel', () => {
     };
     await refused(() => many.publish(1), 500);
     const data = 'x'.repeat(65_534);
-    await refused(() => large.publish(data), 16);
+    let published = 0;
+    await refused(() => large.publish(published++ < 16 ? data : 1), 16);
     await assert.rejects(large.publish(`${data}x`), {
       message: /^the data of an event has 65537 bytes of JSON, the limit is 65536$/,
     });

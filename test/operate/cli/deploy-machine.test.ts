@@ -105,8 +105,11 @@ describe('extract names why a stream is no release', () => {
   const rows: [name: string, tar: string | undefined, message: RegExp][] = [
     ['by the first line of tar', '#!/bin/sh\ncat >/dev/null\necho first >&2\necho second >&2\nexit 2\n', /: first$/],
     ['by the exit code of a silent tar', '#!/bin/sh\ncat >/dev/null\nexit 3\n', /: tar ended with 3$/],
+    ['by the exit code of a tar that reads nothing', '#!/bin/sh\nexit 3\n', /: tar ended with 3$/],
     ['when there is no tar', undefined, /^there is no tar$/],
   ];
+  // More than a pipe takes, so a tar that ends early breaks it.
+  const pieces = Array<string>(16).fill('x'.repeat(65_536));
   for (const [name, tar, message] of rows)
     test(name, async (t) => {
       const bin = createFolder(t);
@@ -116,7 +119,7 @@ describe('extract names why a stream is no release', () => {
         process.env.PATH = path;
       });
       process.env.PATH = tar === undefined ? bin : `${bin}:${path}`;
-      await assert.rejects(extract(Readable.from(['x']), bin), { message });
+      await assert.rejects(extract(Readable.from(pieces), bin), { message });
     });
 });
 

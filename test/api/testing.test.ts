@@ -194,6 +194,13 @@ describe('startTest', async () => {
     assert.deepEqual([(await api.fetch('/book')).status, (await api.fetch('/bad')).status], [200, 500]);
   });
 
+  it('disposes the controllers of a start that is refused', (test) => {
+    const pool = "export default class { index() {} [Symbol.asyncDispose]() { console.log('disposed'); } }";
+    const dir = folder(test, { 'PoolController.mjs': pool, 'BadController.mjs': 'export default class { index( }' });
+    const start = `startTest({ controllers: ${JSON.stringify(dir)} })`;
+    assert.equal(runScript(`await ${start}.catch(() => console.log('refused'));`), 'disposed\nrefused\n');
+  });
+
   it('refuses to start when the controllers folder does not exist', async () => {
     await assert.rejects(startTest({ controllers: '/none' }), {
       message: 'Cannot read the controllers folder /none: it does not exist',

@@ -113,6 +113,8 @@ async function runHere(t: TestContext, order: Order, tar: Buffer, onStep: (step:
     await runOnMachine(JSON.stringify(order));
     assert.equal(process.exitCode === 1, error !== '', 'the exit code says whether the order failed');
     assert.equal(mocks[0]?.mock.callCount(), 1, 'the process ends, also with unread standard input');
+    const added = [process.listenerCount('SIGHUP'), stdout.listenerCount('error')];
+    assert.deepEqual(added, [listeners[0].length + 1, listeners[1].length + 1], 'a lost connection ends no process');
   } finally {
     for (const { mock } of mocks) mock.restore();
     for (const listener of process.listeners('SIGHUP'))

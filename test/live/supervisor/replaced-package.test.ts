@@ -37,6 +37,17 @@ test('a mount and a channel that are used for the first time during npm ci answe
   assert.deepEqual([mounted, published], [200, 200], service.errors());
 });
 
+test('an edit during npm ci says what is missing, and is live when the package is there again', async (t) => {
+  const { service, dir, folder } = await startInstalled(t, { 'MountController.mjs': MOUNT });
+  renameSync(folder, `${folder}-away`);
+  write(dir, 'MountController.mjs', `${MOUNT}// edited\n`);
+  const { error } = await service.logged('generation-rejected');
+  assert.match(String(error), /^Cannot start a worker: \S+\/gatefold\/dist\/worker\.js is missing: /);
+  assert.doesNotMatch(service.errors(), /Cannot find module/, 'no process starts that only prints a stack');
+  renameSync(`${folder}-away`, folder);
+  await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+});
+
 test('tasks that an edit brings run in a service whose package was replaced', async (t) => {
   const { service, dir, folder } = await startInstalled(t, { 'MountController.mjs': MOUNT });
   // The parts of another version have other names.

@@ -1,6 +1,7 @@
 // The pool forks and pings all worker processes. While somebody edits the folder, the pool keeps a reserve: workers
 // that boot or have booted, and have loaded nothing. So the next generation starts faster.
 import cluster from 'node:cluster';
+import { existsSync } from 'node:fs';
 import { noteEnvironment, openNote } from '../../../base/worker-note.ts';
 import { entryPath } from '../../../own-files.ts';
 import type { WorkerEvents } from './worker-events.ts';
@@ -40,7 +41,8 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
 
   // Only a port that a controller opens passes through node:cluster. This lets its worker accept the connections.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
-  cluster.setupPrimary({ exec: entryPath('worker'), args: process.argv.slice(2) });
+  const exec = entryPath('worker');
+  cluster.setupPrimary({ exec, args: process.argv.slice(2) });
   // Node's type of the streams has no descriptors.
   const inherited: unknown[] = ['inherit', 'inherit', 'inherit', 'ipc'];
   const { stdio = inherited } = cluster.settings as { stdio?: unknown[] };
@@ -49,7 +51,7 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
   }, PING_INTERVAL_MS);
 
   return {
-    /** Takes a worker of the reserve, if possible one that has booted, or forks one. @throws Error of the system */
+    /** Takes a worker of the reserve, if possible one that has booted, or forks one. @throws Error as `fork` does */
     take(): WorkerHandle {
       const worker = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
       if (worker === undefined) return fork();
@@ -64,8 +66,10 @@ export function createPool({ events, drainTimeout, lastRequest = 'off', loadTime
     close,
   };
 
-  /** Leaves the reserve as it is. @throws Error of the system */
+  /** Leaves the reserve as it is. @throws Error of the system, and while npm replaces the package */
   function fork(): WorkerHandle {
+    if (!existsSync(exec))
+      throw new Error(`${exec} is missing: install the package of gatefold, or restart the service`);
     const note = lastRequest === 'off' ? undefined : openNote();
     // The descriptor of the note comes after those of Node: standard input, output, error and the channel.
     cluster.setupPrimary({ stdio: (note === undefined ? stdio : [...stdio, note.fd]) as never });

@@ -59,7 +59,9 @@ export default class TeamsController {
   }
 
   /** Makes a team, whose owner is the caller. */
-  async POST({ name }: NewTeam, { user }: Signed): Promise<Team> {
+  async POST({ name }: NewTeam, { user, application }: Signed): Promise<Team> {
+    if (application !== undefined)
+      throw new HttpError(403, 'PEOPLE_ONLY', 'A person makes the team, and adds the program');
     const role: Role = 'owner';
     return db.transaction(async (tx) => {
       const [team] = await tx.insert(teams).values({ name }).returning();
@@ -138,10 +140,14 @@ async function findPerson(email: string): Promise<User> {
   return person;
 }
 
+/** The first team names the program. An id that belongs to a person is refused: nobody may rename a person. */
 async function makeProgram({ id, name }: { id: string; name: string }): Promise<User> {
-  await db
+  const email = `${id}@programs.invalid`;
+  const [program] = await db
     .insert(users)
-    .values({ id, name, email: `${id}@programs.invalid` })
-    .onConflictDoUpdate({ target: users.id, set: { name } });
-  return { id, name };
+    .values({ id, name, email })
+    .onConflictDoUpdate({ target: users.id, set: { email }, setWhere: eq(users.email, email) })
+    .returning();
+  if (program === undefined) throw new HttpError(404, 'PROGRAM_NOT_FOUND', 'Send the id of the key of a program');
+  return program;
 }

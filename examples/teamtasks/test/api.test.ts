@@ -225,6 +225,19 @@ describe('teamtasks', { skip: noPostgres }, () => {
     assert.deepEqual([last?.actor, last?.what, last?.subject], ['Agent', 'added', 'Mulch']);
   });
 
+  test('a program makes no team, and the id of a person is that of no program', async () => {
+    const agent = api.as({ application: { id: 'app-2', name: 'Agent' } });
+    const made = await agent.fetch('/teams', { method: 'POST', json: { name: 'Robots' } });
+    assert.deepEqual([made.status, ((await made.json()) as { code: string }).code], [403, 'PEOPLE_ONLY']);
+
+    const program = { kind: 'program', id: bob.id, name: 'Evil', role: 'guest' } as const;
+    await assert.rejects(ann.client.teams['POST {id}/members']({ path: { id: team }, body: program }), {
+      status: 404,
+    });
+    const me = await api.fetch('/users/me', { headers: { cookie: bob.cookie } });
+    assert.deepEqual(await me.json(), { id: bob.id, name: 'Bob' });
+  });
+
   test('the old application answers its paths', async () => {
     const answer = await fetch(`${api.url}/legacy/status`);
     assert.deepEqual(await answer.json(), { status: 'as ever' });

@@ -19,7 +19,7 @@ export default defineService<User>({
   cors: { origins: process.env.ORIGINS?.split(',') ?? '*' },
   formatError({ message, errors = [{ pointer: '', message }], cause }): Errors | ErrorReply<Errors> {
     if (isAway(cause)) return new ErrorReply(503, inFormat('the database is away'), { 'Retry-After': '2' });
-    if (isUnstorable(cause)) return new ErrorReply(422, inFormat('a text has a character that cannot be stored'));
+    if (isUnstorable(cause)) return new ErrorReply(422, inFormat('a value cannot be stored'));
     return inFormat(
       ...errors.map(({ pointer, message }) => `${pointer.slice(1).replaceAll('/', '.')} ${message}`.trim()),
     );

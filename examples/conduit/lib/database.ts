@@ -21,7 +21,7 @@ const AWAY = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
 /** Whether an error says that the database cannot be reached at the moment. */
 export const isAway = (error: unknown): boolean => AWAY.test(codeOf(error));
 
-/** Whether an error says that PostgreSQL cannot store a value (class 22), such as a text with a NUL. */
+/** Whether an error says that PostgreSQL cannot store a value (class 22): a text with a NUL, a number beyond its range. */
 export const isUnstorable = (error: unknown): boolean => codeOf(error).startsWith('22');
 
 const codeOf = (error: unknown): string => String((error as { code?: unknown } | undefined)?.code);

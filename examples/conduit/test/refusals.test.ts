@@ -242,7 +242,7 @@ const ROWS: readonly Row[] = [
     title: 'a NUL in a text',
     request: ['PUT', '/user', { user: { bio: 'a\u0000b' } }],
     status: 422,
-    errors: ['a text has a character that cannot be stored'],
+    errors: ['a value cannot be stored'],
   },
   // 422: names that are taken
   {

@@ -18,8 +18,14 @@ export const db = drizzle(client);
 
 const AWAY = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
 
-/** Whether an error says that the database cannot be reached. Drizzle has the error of the client as `cause`. */
-export function isAway(error: unknown): boolean {
+/** Whether an error says that the database cannot be reached. */
+export const isAway = (error: unknown): boolean => hasCode(error, AWAY);
+
+/** Whether an error says that PostgreSQL cannot store a value (class 22): a text with a NUL, a number beyond its range. */
+export const isUnstorable = (error: unknown): boolean => hasCode(error, /^22/);
+
+/** Drizzle has the error of the client as `cause`. */
+function hasCode(error: unknown, codes: RegExp): boolean {
   if (!(error instanceof Error)) return false;
-  return AWAY.test(String((error as { code?: unknown }).code)) || isAway(error.cause);
+  return codes.test(String((error as { code?: unknown }).code)) || hasCode(error.cause, codes);
 }

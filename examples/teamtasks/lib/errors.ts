@@ -1,6 +1,6 @@
 // The errors of the service in the language of the reader: English, or German.
 import { ErrorReply, type Refusal } from 'gatefold';
-import { isAway } from './database.ts';
+import { isAway, isUnstorable } from './database.ts';
 
 export interface Problem {
   code: string;
@@ -33,6 +33,8 @@ const GERMAN: Readonly<Record<string, string>> = {
 export function formatError({ code, message, errors = [], request, cause }: Refusal): Problem | ErrorReply<Problem> {
   if (isAway(cause))
     return new ErrorReply(503, { code: 'AWAY', message: 'The database is away', fields: [] }, { 'Retry-After': '2' });
+  if (isUnstorable(cause))
+    return new ErrorReply(422, { code: 'UNSTORABLE', message: 'A value cannot be stored', fields: [] });
   const texts = request?.headers['accept-language']?.startsWith('de') ? GERMAN : {};
   return {
     code,

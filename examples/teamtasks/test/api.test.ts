@@ -238,6 +238,13 @@ describe('teamtasks', { skip: noPostgres }, () => {
     assert.deepEqual(await me.json(), { id: bob.id, name: 'Bob' });
   });
 
+  test('a number beyond the range of its column, and a text with a NUL, are refused', async () => {
+    const found = await ann.fetch('/tasks/3000000000');
+    assert.deepEqual([found.status, ((await found.json()) as { code: string }).code], [422, 'UNSTORABLE']);
+    const made = await ann.fetch('/teams', { method: 'POST', json: { name: 'a\0' } });
+    assert.equal(made.status, 422);
+  });
+
   test('the old application answers its paths', async () => {
     const answer = await fetch(`${api.url}/legacy/status`);
     assert.deepEqual(await answer.json(), { status: 'as ever' });

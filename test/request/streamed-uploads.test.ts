@@ -175,6 +175,25 @@ describe('an upload is ended by what its client sent while the operation waited:
     });
 });
 
+test('as many uploads begin as the limit says, and a quarter of them from one network', (t) => {
+  const networks = new Map<Exchange, string>();
+  const uploads = new StreamedUploads({ limit: 8, networkOf: (exchange) => networks.get(exchange) as string });
+  const begin = (network: string) => {
+    const exchange = { socket: { bytesRead: 0 }, answer: {} } as Exchange;
+    networks.set(exchange, network);
+    uploads.begin(exchange, () => {});
+    t.after(() => uploads.end(exchange));
+    return exchange;
+  };
+  const [first] = [...'aa'].map(begin) as [Exchange];
+  assert.throws(() => begin('a'), { code: 'OVERLOADED' });
+  [...'bbccdd'].map(begin);
+  assert.throws(() => begin('e'), { code: 'OVERLOADED' });
+  uploads.end(first);
+  begin('e');
+  assert.throws(() => begin('a'), { code: 'OVERLOADED' });
+});
+
 describe('a streamed upload', () => {
   test('does not count for MAX_IN_FLIGHT while it waits for its client', async (t) => {
     const service = await serve(t, { MAX_IN_FLIGHT: '2' });

@@ -84,7 +84,7 @@ export class Cursor {
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.index + 1 : this.index;
     const { isDocBesidePrevious, text } = this.tokens[end] as Token;
-    return isDocBesidePrevious || (text === '}' && end > this.index) ? end + 1 : end;
+    return isDocBesidePrevious || text === '}' ? end + 1 : end;
   }
 
   fail(expected: string): never {

@@ -59,7 +59,7 @@ function parseParts(c: Cursor, kind: 'union' | 'intersection', parsePart: (c: Cu
   const { at } = c.token();
   c.accept(sign);
   const parts = [isFunctionType(c) ? parseFunctionType(c, at) : parsePart(c)];
-  while (c.accept(sign)) parts.push(isFunctionType(c) ? parseFunctionType(c, at) : parsePart(c));
+  while (c.accept(sign)) parts.push(parsePart(c));
   return parts.length === 1 ? (parts[0] as TypeNode) : { kind, parts, at };
 }
 

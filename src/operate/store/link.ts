@@ -172,12 +172,10 @@ export function createSharedStore(options: SharedStoreOptions) {
     if (waitingLook !== undefined) return waitingLook;
     const pause = Math.max(0, lookBeginsAt + MIN_LOOK_INTERVAL_MS - performance.now());
     lookBeginsAt = performance.now() + pause;
-    const begin = () => {
+    waitingLook = sleep(pause).then(() => {
       waitingLook = undefined;
       return calls.call({ kind: 'look' }, LOOK_TIMEOUT_MS);
-    };
-    if (pause === 0) return begin();
-    waitingLook = sleep(pause).then(begin);
+    });
     return waitingLook;
   }
 

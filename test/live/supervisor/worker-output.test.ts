@@ -108,7 +108,7 @@ describe('relayOutput', () => {
       await read();
     }
     assert.deepEqual(passed, ['ab\nc\n', `d${'x'.repeat(65_535)}y`.slice(0, 65_537)]);
-    stdout.end();
+    stdout.destroy(new Error('a broken pipe'));
     stderr.end();
     await drained();
     assert.equal(passed.at(-1), 'end\n');

@@ -193,6 +193,24 @@ describe('a failure of ssh', () => {
       await assert.rejects(runRemote({ host: 'vm', command: 'true', onLine() {} }), { message });
     });
 
+  const until = (file: string) => `until [ -e ${file} ]; do sleep 0.01; done`;
+  for (const [name, ssh, tar, message] of [
+    [
+      'ssh',
+      `exec 0<&-; touch closed; ${until('written')}; echo full >&2; exit 1`,
+      `cat >/dev/null; ${until('closed')}; printf x; touch written`,
+      'vm: full',
+    ],
+    ['tar', 'cat >/dev/null', 'exit 2', /^Cannot read .*: tar: exit code 2$/],
+  ] as const)
+    test(`${name} that reads nothing has its message`, async (t) => {
+      const bin = fakeSsh(t, ssh);
+      writeFileSync(join(bin, 'tar'), `#!/bin/sh\n${tar}\n`, { mode: 0o755 });
+      // The names are more than a pipe takes, so a tar that reads nothing breaks it.
+      const files = { root: bin, paths: Array<string>(16).fill('x'.repeat(65_536)) };
+      await assert.rejects(runRemote({ host: 'vm', command: 'true', files, onLine() {} }), { message });
+    });
+
   test('There is no ssh on this machine', async (t) => {
     fakeSsh(t, '');
     process.env.PATH = makeProject(t);

@@ -19,6 +19,7 @@ export default defineService({
     if (code === 'NOTHING') return undefined as never;
     if (code === 'CHANGED') { (cause as { status: number }).status = 200; return undefined as never; }
     if (code === 'PROMISE') return Promise.resolve({}) as never;
+    if (code === 'REJECTS') return Promise.reject(new Error('nobody awaits it')) as never;
     if (code === 'BIGINT') return { n: 1n };
     if (code === 'MAP') return new Map([['a', 1]]);
     if (code === 'ERROR') return new ErrorReply(422, { cause: new Error('lost') });
@@ -72,6 +73,7 @@ describe('answers under a service file', () => {
     'THROW',
     'NOTHING',
     'PROMISE',
+    'REJECTS',
     'BIGINT',
     'SYMBOL',
     'MAP',

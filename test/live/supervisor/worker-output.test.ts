@@ -49,6 +49,18 @@ describe('the output of workers that share a socket', { timeout: 200_000 }, () =
     assert.equal(service.lines.at(-1)?.event, 'stopped');
   });
 
+  it('is lost without an error when its reader has gone', async (test) => {
+    const service = await startService(test, { files: { 'TestController.mjs': TALKER }, env: { WORKERS: '1' } });
+    service.process.stdout?.destroy();
+    for (let i = 0; i < 2; i++) assert.equal((await ask(service.port, '/api/test')).status, 200);
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    assert.deepEqual(
+      service.lines.filter(({ level }) => level === 'error'),
+      [],
+    );
+  });
+
   it('is not buffered in a worker while nobody reads it', async (test) => {
     const service = await startService(test, { files: { 'TestController.mjs': TALKER }, env: { WORKERS: '1' } });
     service.process.stderr?.pause();

@@ -118,6 +118,8 @@ test('before there are workers, PORT answers tls-alpn-01, and nothing else distu
   server?.emit('error', new Error('too many open files'));
   const message = `PORT: Cannot listen on port ${port}: it is in use by another process`;
   await assert.rejects(present(challenge), { message, type: 'noPort' });
+  // A client can break its connection off.
+  server?.once('secureConnection', (socket) => socket.emit('error', new Error('read ECONNRESET')));
   const { protocol, names, answer } = await askByTls(port);
   assert.deepEqual([protocol, names], ['acme-tls/1', `DNS:${DOMAIN}`]);
   assert.ok(answer.includes(digestOf(CHALLENGE.keyAuthorization)));

@@ -48,10 +48,7 @@ export function createChallenges({ httpPort, port, host, isHandedOver, publish }
 async function serveAnswer({ cert, key }: SecureChallenge, port: number, host?: string): Promise<() => void> {
   const server = tls().createServer(
     { cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 },
-    (socket) => {
-      socket.on('error', () => {});
-      socket.end();
-    },
+    (socket) => void socket.end(),
   );
   server.on('connection', createRecentConnections(maxSupervisorConnections(MAX_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());

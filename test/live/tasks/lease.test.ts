@@ -60,8 +60,10 @@ test('the lease of a process of this machine that has ended is free at once', as
 test('a failure names the file and its reason, and a broken file is not replaced', async (t) => {
   const data = dataOf(t);
   mkdirSync(join(data, 'tasks.json'), { recursive: true });
-  const lease = new Lease(createFileCell(data), () => 0);
+  const cell = createFileCell(data);
+  const lease = new Lease(cell, () => 0);
   await assert.rejects(lease.sync(), /data\/tasks\.json: it is a folder$/);
+  await assert.rejects(cell.write('', 'x'), /data\/tasks\.json: it is a folder$/);
   rmSync(join(data, 'tasks.json'), { recursive: true });
   for (const text of ['{', '[]', '{}', '{"holder":1,"tasks":{}}', '{"holder":"","tasks":{"a":1}}']) {
     writeFileSync(join(data, 'tasks.json'), text);

@@ -196,7 +196,7 @@ function tryPart(check: Check, value: unknown, run: CheckRun): unknown {
 /** Merges the results of two parts for one value. A merged object has every field of both results. */
 function merge(a: unknown, b: unknown, run: CheckRun): unknown {
   if (a === b || !isStructure(a) || !isStructure(b)) return a;
-  run.spend(Object.keys(a).length);
+  run.spend((Array.isArray(a) ? a : Object.keys(a)).length);
   if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i], run)) : a;
   const merged = emptyLike(a);
   for (const key of Object.keys(b)) setField(merged, key, b[key]);

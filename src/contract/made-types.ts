@@ -1,6 +1,7 @@
 // Types that TypeScript has written out for types that this reader refuses. `gatefold contracts` writes the file, which
 // says from what each type was made. A type whose sources have changed is refused.
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import module from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { hash } from '../base/builtins.ts';
 import { attempt } from '../base/failure.ts';
@@ -56,6 +57,10 @@ export interface Installed {
   readonly manifest: Readonly<Record<string, unknown>>;
 }
 
+interface PnpApi {
+  resolveToUnqualified(name: string, issuer: string): string | null;
+}
+
 /**
  * Finds a package as a file in a folder imports it.
  *
@@ -67,9 +72,12 @@ export function findPackage(folder: string, name: string): Installed | undefined
   const [, outer, inner = ''] = /^(?:(.*)\/node_modules\/)?(.*)$/s.exec(name) ?? [];
   const isFolder = outer?.startsWith('./') && !outer.includes('/node_modules/');
   const start = outer === undefined || isFolder ? join(folder, outer ?? '') : findPackage(folder, outer)?.home;
+  // With Yarn's Plug'n'Play there is no node_modules.
+  const { findPnpApi } = module as { findPnpApi?: (path: string) => PnpApi | null };
   for (let at = start, below = ''; at !== undefined && at !== below; below = at, at = dirname(at)) {
     try {
-      const home = realpathSync.native(join(at, 'node_modules', inner));
+      const path = findPnpApi?.(`${at}/`)?.resolveToUnqualified(inner, `${at}/`);
+      const home = realpathSync.native(path ?? join(at, 'node_modules', inner));
       const manifest: unknown = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
       const link = /[\\/]node_modules[\\/]/.test(home) ? '' : ` in ${nameFrom(folder, home)}`;
       if (isObject(manifest)) return { home, print: `${manifest.version}${link}`, manifest };

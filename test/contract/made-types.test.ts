@@ -2,7 +2,7 @@
 // changed refuses its file, and so does a file that was edited.
 import assert from 'node:assert/strict';
 import fs, { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import module, { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -256,4 +256,28 @@ test('findPackage finds a package from a folder, from another package, and behin
     assert.equal(installed?.manifest.name, found, name);
     if (found !== undefined) assert.equal(installed?.print, print, name);
   }
+});
+
+test("findPackage asks Yarn's Plug'n'Play, which has no node_modules", (t) => {
+  const home = join(root, 'pnp');
+  const placeOf = (name: string) => join(home, `cache/${name}.zip/node_modules/${name}`);
+  for (const name of ['outer', 'inner']) {
+    mkdirSync(placeOf(name), { recursive: true });
+    writeFileSync(join(placeOf(name), 'package.json'), JSON.stringify({ name, version: '1.2.3' }));
+  }
+  // The project depends on `outer` alone, and `outer` on `inner`.
+  const issuers = { outer: join(home, 'app/'), inner: join(placeOf('outer'), '/') };
+  const findPnpApi = () => ({
+    resolveToUnqualified(name: 'outer' | 'inner', issuer: string) {
+      if (!issuer.startsWith(issuers[name])) throw new Error(`${name} is not declared`);
+      return placeOf(name);
+    },
+  });
+  Object.assign(module, { findPnpApi });
+  t.after(() => Reflect.deleteProperty(module, 'findPnpApi'));
+  const found = (name: string) => findPackage(join(home, 'app'), name)?.home;
+  assert.equal(found('outer'), placeOf('outer'));
+  assert.equal(found('outer/node_modules/inner'), placeOf('inner'));
+  assert.equal(found('inner'), undefined);
+  assert.equal(findPackage(join(home, 'app'), 'outer')?.print, '1.2.3');
 });

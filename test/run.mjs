@@ -93,7 +93,7 @@ try {
 }
 
 /**
- * Makes the folder of the run. Tests write thousands of files and databases, which takes a tenth less time in memory.
+ * Makes the folder of the run. Tests write thousands of files and databases. In memory, they take 6 percent less processor time.
  */
 function makeFolder() {
   const make = (/** @type {string} */ parent) => realpathSync(mkdtempSync(join(parent, 'gatefold-run-')));

@@ -4,9 +4,8 @@
 //
 //   node test/run.mjs [flags of node] [files and folders of test]      Default: all tests but the slow ones
 //
-// All temporary files of the run are in one folder, which the run removes, in memory where there is room. This folder also
-// has the cache of `tsx`, which reads the names of all cached files at each start. On a machine that tests all day, these
-// would be 100,000.
+// All temporary files of the run are in one folder, which the run removes. This folder also has the cache of `tsx`,
+// which reads the names of all cached files at each start. On a machine that tests all day, these would be 100,000.
 //
 // A process that hangs before its first test had a result is run a second time, but only if none of its tests had begun. On
 // Node 20 such a process once made a key and exported it (acme/certificate-writer.ts has the cause).
@@ -20,7 +19,6 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
-  statfsSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -35,10 +33,6 @@ import { pathToFileURL } from 'node:url';
 const MAX_WEIGHT = 24;
 /** Milliseconds after which a test is long. The time limits that tests have are longer. */
 const LONG_TEST_MS = 50_000;
-/** Linux has files in memory there. */
-const MEMORY = '/dev/shm';
-/** Bytes. The quick tests have 0.3 GB of files at a time, and the slow ones more. */
-const MIN_MEMORY = 4e9;
 /** A test file that imports one of these starts whole services or commands, which takes most of its time. */
 const STARTS_PROCESSES =
   /support\/(cluster-server|command-bench|credentials-bench|deployed|store-machines|task-notes)\.ts/;
@@ -71,7 +65,7 @@ const files = paths.length === 0 ? allTests() : paths.flatMap(filesOf);
 const timeout = files.every((file) => isQuick(file) && !isJudge(file)) ? 300_000 : 600_000;
 // A process waits a third of its time, so five of them keep two cores busy.
 const flags = ['--test', '--test-concurrency=5', `--test-timeout=${timeout}`, ...args.filter(isFlag)];
-const folder = makeFolder();
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-run-')));
 const compiled = join(folder, 'compiled');
 const hasJudge = files.some(isJudge);
 const hasTypeScript = hasJudge || files.some((file) => file.endsWith('.ts'));
@@ -90,31 +84,6 @@ try {
   process.exitCode = run(groupFiles(files));
 } finally {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
-}
-
-/**
- * Makes the folder of the run. Tests write thousands of files and databases. In memory, they take 6 percent less processor time.
- */
-function makeFolder() {
-  const make = (/** @type {string} */ parent) => realpathSync(mkdtempSync(join(parent, 'gatefold-run-')));
-  if (process.env.TMPDIR !== undefined || !hasRoom(MEMORY)) return make(tmpdir());
-  const folder = make(MEMORY);
-  // A container may forbid programs there, and tests start some.
-  const program = join(folder, 'program');
-  writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 });
-  if (spawnSync(program).status === 0) return folder;
-  rmSync(folder, { recursive: true });
-  return make(tmpdir());
-}
-
-/** @param {string} path */
-function hasRoom(path) {
-  try {
-    const { bavail, bsize } = statfsSync(path);
-    return bavail * bsize > MIN_MEMORY;
-  } catch {
-    return false;
-  }
 }
 
 /** @returns {string[]} the tests of `npm test`: those of test itself and of each room */

@@ -74,9 +74,7 @@ export function createCallSteps(options: CallOptions) {
   function callNodeMount(exchange: Exchange): Outcome {
     startTimeLimit(exchange);
     const handOver = exchange.opensSocket ? handOverSocket : handOverRequest;
-    Promise.resolve()
-      .then(() => contexts.run(exchange, () => handOver(exchange, options)))
-      .catch((error) => respond.fail(exchange, error));
+    contexts.run(exchange, () => handOver(exchange, options));
     return 'later';
   }
 

@@ -81,6 +81,8 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
         const fast = ['fsync=off', 'full_page_writes=off'];
         const options = [
           ...fast,
+          // A killed server leaves its shared memory: here in its own folder, and by default in /dev/shm.
+          'dynamic_shared_memory_type=mmap',
           'listen_addresses=127.0.0.1',
           'unix_socket_directories=',
           'wal_keep_size=256MB',

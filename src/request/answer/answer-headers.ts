@@ -135,12 +135,12 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
      * too, unless the service file lists the headers that pages can read.
      */
     extended(usual: readonly string[], extra: readonly string[]): string[] {
-      const lines = uniteVary([...usual, ...extra]);
+      const lines = [...usual, ...extra];
       if (extra.length === 0) return lines;
       // `usual` lacks the line if `origins`, a function of the author, has just answered differently.
       const index = lines.indexOf(EXPOSE);
       if (exposed === undefined && index >= 0) lines[index + 1] += `, ${namesOf(extra).join(', ')}`;
-      return lines;
+      return uniteVary(lines);
     },
     /** @param requested the header `Access-Control-Request-Headers` */
     preflight: (requested: string | undefined) => [...preflight(requested), ...headers],
@@ -149,11 +149,16 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
 
 /** Makes one line of several `Vary`, because nginx before 1.23 obeys only the last. Changes and returns `lines`. */
 export function uniteVary(lines: string[]): string[] {
-  const varyAfter = (index: number): number =>
-    lines.findIndex((name, i) => i > index && i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'vary');
-  const first = varyAfter(-1);
-  for (let next = varyAfter(first); next > first; next = varyAfter(first))
-    lines[first + 1] += `, ${lines.splice(next, 2)[1]}`;
+  let first = 0;
+  for (let i = 0; i < lines.length; i += 2) {
+    if (lines[i]?.length !== 4 || lines[i]?.toLowerCase() !== 'vary') continue;
+    if (first === 0) first = i + 1;
+    else {
+      lines[first] += `, ${lines[i + 1]}`;
+      lines.splice(i, 2);
+      i -= 2;
+    }
+  }
   return lines;
 }
 

@@ -42,7 +42,7 @@ export default class XController {
   static operations = { 'GET user': { access: 'user' } };
   'GET'() { return { ok: true }; }
   'GET user'() { return {}; }
-  'GET fails/{code}'(_: undefined, { path }: any) {
+  'GET fails/{code}'(_: undefined, { path }: { path: { code: string } }) {
     throw new HttpError(400, path.code, 'It fails', { headers: { Allow: 'GET' } });
   }
   'GET cookies'() { throw new HttpError(400, 'COOKIES', 'It fails', { headers: { 'set-cookie': 'c=3', Link: '<b>' } }); }

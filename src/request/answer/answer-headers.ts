@@ -23,6 +23,8 @@ const OPEN_TO_ALL = [
   ...['Access-Control-Allow-Headers', '*, Authorization', ...NOSNIFF],
 ];
 export const NO_STORE = ['Cache-Control', 'no-store'];
+/** Shared caches take care of `Authorization` by themselves (RFC 9111, section 3.5), and not of a cookie. */
+const PRIVATE = ['Cache-Control', 'private'];
 const EXPOSE = 'Access-Control-Expose-Headers';
 /** The last header lines of an answer. The sender fills in the two empty values, at the indexes -3 and -1. */
 export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
@@ -123,11 +125,19 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
     json: [...usual, ...LAST_LINES],
     /** Like `json`, for an answer that no cache may store. */
     uncached: [...usual, ...NO_STORE, ...LAST_LINES],
-    /** Returns all lines but LAST_LINES. @param answerLines the lines of one answer, with its content type */
-    addTo(answerLines: readonly string[]): string[] {
+    /** Like `json`, for a user whom `authenticate` has found. */
+    personal: [...usual, ...PRIVATE, ...LAST_LINES],
+    /**
+     * Returns all lines but LAST_LINES.
+     *
+     * @param answerLines the lines of one answer, with its content type
+     * @param isPersonal whether the answer is to a user whom `authenticate` has found
+     */
+    addTo(answerLines: readonly string[], isPersonal = false): string[] {
       const lines = [...answerLines, ...fixed, ...exposeLines(namesOf(answerLines))];
       // A header of the answer replaces the header of the same name from the service file.
       addMissing(lines, headers);
+      if (isPersonal) addMissing(lines, PRIVATE);
       return uniteVary(lines);
     },
     /**

@@ -103,7 +103,8 @@ export class Responder {
       return this.fail(exchange, error);
     }
     const endsConnection = exchange.body.isStreamed && this.#hasLongRest(exchange);
-    const lines = this.#headerSetOf(exchange).json;
+    const set = this.#headerSetOf(exchange);
+    const lines = exchange.caller.user === undefined ? set.json : set.personal;
     if (this.#compress === undefined || exchange.answer.capture !== undefined)
       return this.#sendText(exchange, status, body, lines, NO_HEADERS, endsConnection);
     this.#compress(exchange, lines, body, (content, extra) =>
@@ -282,7 +283,7 @@ export class Responder {
   /** Adds the header lines of the server to those of an operation, all but the request id. */
   #allLines(exchange: Exchange, status: number, headers: readonly string[]): string[] {
     const lines = exchange.answer.ownHeaders?.addTo(headers, !NEVER_A_BODY.has(status)) ?? headers;
-    return this.#headerSetOf(exchange).addTo(lines);
+    return this.#headerSetOf(exchange).addTo(lines, exchange.caller.user !== undefined);
   }
 
   /** @param lines all header lines but the request id */

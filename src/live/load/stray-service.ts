@@ -25,7 +25,7 @@ const IN_FOLDER =
   'it uses defineService, but only the service file above this folder sets rules: move them there, or import it there';
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
 const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
-const PLAIN_IMPORT = /^\s*(?:import|export|const|let|var)\b(?! type\b)[^;'"]*\bdefineService\b[^;'"]*['"]gatefold['"]/m;
+const PLAIN_IMPORT = /^\s*(?:import|export|const|let|var)\b(?! type\b)/m;
 /** Matches files that nobody loads: tests, and declarations of types. */
 const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 
@@ -96,7 +96,10 @@ async function isDefinition(text: string): Promise<boolean> {
     return usesAll || imports.includes('defineService');
   } catch {
     // A file that cannot be parsed is refused only if its import is plain to see.
-    return PLAIN_IMPORT.test(text);
+    const parts = text.split(/[;'"]/);
+    return parts.some(
+      (part, i) => parts[i + 1] === 'gatefold' && part.includes('defineService') && PLAIN_IMPORT.test(part),
+    );
   }
 }
 

@@ -388,6 +388,8 @@ describe('an entry of the controllers folder', () => {
       'whole.ts',
       "import * as gatefold from 'gatefold';\n// See defineService.\nexport const { HttpError } = gatefold;",
     ],
+    // Each line could begin an import, and none does. It once took minutes.
+    ['long.ts', `${'const gatefold = defineService\n'.repeat(2000)}({`],
     ['own.ts', "import { defineService } from './lib/own.ts';\ndefineService({});\nexport const gatefold = 1;"],
   ];
   for (const [file, text = RULES] of harmless)

@@ -2,7 +2,7 @@
 // loaded the same code and the same groups as the workers that serve.
 import { SERVICE } from '../../base/group-name.ts';
 import { compareWithServing } from './group-table.ts';
-import { listen, type Service, type StepResult } from './step-parts.ts';
+import { failToStart, listen, type Service, type StepResult } from './step-parts.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
   const { log, pool, loader, table, watch, mark, stopping } = service;
@@ -15,7 +15,7 @@ export async function replace(service: Service, count: number): Promise<StepResu
       .map(({ file }) => file);
   const outcome = await loader.load({ generation, count, needsService: mark.isSet(), files });
   if (outcome.kind === 'aborted') return { kind: 'interrupted' };
-  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
+  if (outcome.kind === 'ended') return failToStart(service, outcome.reason);
   const { workers } = outcome;
   // Also when the last worker has died meanwhile: only a generation accepts other code. A file that changed and changed
   // back shows only in the fingerprints that the new workers have read, and a new service file only in the folder.

@@ -5,7 +5,7 @@ import { logNotLoadable } from '../load/group-load.ts';
 import type { GenerationStep } from './agenda.ts';
 import { findLostGroups, findUnseenGroups, hasMoreGroups, isAnyInFolder, isReadable } from './group-table.ts';
 import type { LoaderResult } from './load-in-workers.ts';
-import { listen, type Service, type StepResult } from './step-parts.ts';
+import { failToStart, listen, type Service, type StepResult } from './step-parts.ts';
 
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
@@ -32,7 +32,7 @@ export async function rollOut(
   if (!isTrial) watch.beginLoad(snapshot);
   const generation = ++table.newest;
   const outcome = await loader.load({ generation, count: workerCount, needsService: service.mark.isSet(), isTrial });
-  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
+  if (outcome.kind === 'ended') return { ...failToStart(service, outcome.reason), release };
   // A change aborts a load that hangs, every other step aborts a trial, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: isTrial ? 'interrupted' : 'outdated' };
   const { workers, groups, files } = outcome;

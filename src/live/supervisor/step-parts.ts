@@ -1,7 +1,10 @@
 // The parts that every step of the supervisor uses. agenda.ts decides from the result of a step what is done next.
+import { dirname } from 'node:path';
+import { fingerprint } from '../../base/fingerprint.ts';
 import type { InspectorAddress } from '../../base/inspector.ts';
 import type { Log } from '../../base/log.ts';
 import type { SecureState } from '../../operate/https/serve/secure-state.ts';
+import { entryPath } from '../../own-files.ts';
 import type { FolderWatch } from '../folder/watch.ts';
 import type { GroupLoad } from '../load/group-load.ts';
 import type { Difference, GroupTable } from './group-table.ts';
@@ -56,6 +59,15 @@ export type StepResult =
   | { readonly kind: 'no-change' }
   /** The step was given up because the service stops, or because another step is due first. */
   | { readonly kind: 'interrupted' };
+
+/** The folder of the program of workers. Its times change with each file that an installation brings. */
+const OWN_CODE = dirname(entryPath('worker'));
+
+/** A package manager may be replacing Gatefold. The return of its code is a change, like that of an imported file. */
+export function failToStart({ watch }: Service, error: string): Extract<StepResult, { kind: 'failed' }> {
+  watch.addFiles([{ path: OWN_CODE, fingerprint: fingerprint(OWN_CODE) }]);
+  return { kind: 'failed', error };
+}
 
 /**
  * Sends certificates and keys to workers: before the workers listen, and after each change. A worker takes messages in

@@ -45,7 +45,8 @@ test('an edit during npm ci says what is missing, and is live when the package i
   assert.match(String(error), /^Cannot start a worker: \S+\/gatefold\/dist\/worker\.js is missing: /);
   assert.doesNotMatch(service.errors(), /Cannot find module/, 'no process starts that only prints a stack');
   renameSync(`${folder}-away`, folder);
-  await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+  const { cause } = await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+  assert.match(String(cause), /\/gatefold\/dist$/, 'the edit waits for the package, and not for a retry');
 });
 
 test('tasks that an edit brings run in a service whose package was replaced', async (t) => {

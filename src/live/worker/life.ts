@@ -140,6 +140,9 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
     parts = await createParts({ admissions, onImporting: sendLoading, onFile, onSpent });
     const groups = await parts.groups.loadAll({ ...selection, skip: new Map(skip), onLoading: sendLoading });
+    const { start, background } = parts.service() ?? {};
+    // A package manager may replace the files of Gatefold before the first order.
+    if (start !== undefined || background !== undefined) await prepareTasks();
     isLoaded = true;
     send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
@@ -147,11 +150,15 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     setInterval(sendMetrics, METRICS_INTERVAL_MS).unref();
   }
 
-  async function receiveTask(order: TaskOrder): Promise<void> {
+  function prepareTasks(): Promise<TaskHost> {
     tasks ??= import('../tasks/task-host.ts').then(({ createTaskHost }) =>
       createTaskHost({ ...parts?.service(), log, send, onStuck: () => send({ kind: 'faulty' }) }),
     );
-    taskHost = await tasks;
+    return tasks;
+  }
+
+  async function receiveTask(order: TaskOrder): Promise<void> {
+    taskHost = await prepareTasks();
     if (isDraining) taskHost.drain();
     taskHost.receive(order);
   }

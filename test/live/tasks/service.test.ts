@@ -86,3 +86,11 @@ test('a service without tasks loads no file of live/tasks/, and keeps no state',
   assert.deepEqual(files.named(...TASK_FILES), []);
   assert.equal(existsSync(join(dirname(dir), 'data/tasks.json')), false);
 });
+
+test('a worker that serves has loaded what runs a task, because npm may replace the package before the first run', async (t) => {
+  const files = watchLoadedFiles(join(createFolder(t), 'loaded'));
+  const env = { NODE_OPTIONS: files.nodeOptions, WORKERS: '1' };
+  const { service } = await startWithTasks(t, `background: { daily: { every: '1d', run() {} } }`, env);
+  assert.equal((await ask(service.port, '/api/test')).status, 200);
+  assert.equal(files.named('task-host').length, 1);
+});

@@ -152,11 +152,12 @@ function asJson(status: number, body: object): Answer {
 }
 
 export function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number) {
+  const running = version();
   let cachedBuild: string | undefined;
   return {
-    version: version(),
-    /** The version and a hash of the program, read at the first scrape; without a build, the version alone. */
-    build: () => (cachedBuild ??= attempt(buildName, version())),
+    version: running,
+    /** The version and a hash of the program, read at the first scrape; without its files, the version alone. */
+    build: () => attempt(() => (cachedBuild ??= buildName()), running),
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,

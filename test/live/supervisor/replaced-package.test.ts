@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, write
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createFolder, SERVER, startService, write } from '../../support/cluster-server.ts';
+import { freePorts } from '../../support/ports.ts';
 
 const MOUNT = `import { mount } from 'gatefold';
 export default mount.node((request, response) => response.end('"mounted"'));
@@ -22,19 +23,25 @@ async function startInstalled(t: TestContext, files: Readonly<Record<string, str
   cpSync(dirname(SERVER), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('.map') });
   const manifest = readFileSync(join(root, 'package.json'), 'utf8');
   writeFileSync(join(folder, 'package.json'), manifest);
-  const service = await startService(t, { dir, server: join(folder, 'dist/server.js'), env: { WORKERS: '1' } });
-  return { service, dir, folder, manifest };
+  const [opsPort] = await freePorts(1);
+  const env = { WORKERS: '1', OPS_PORT: String(opsPort) };
+  const service = await startService(t, { dir, server: join(folder, 'dist/server.js'), env });
+  return { service, dir, folder, manifest, opsPort };
 }
 
-test('a mount and a channel that are used for the first time during npm ci answer', async (t) => {
-  const { service, folder } = await startInstalled(t, { 'MountController.mjs': MOUNT, 'EventController.mjs': EVENTS });
+test('a mount, a channel and the metrics that are used for the first time during npm ci answer', async (t) => {
+  const { service, folder, opsPort } = await startInstalled(t, {
+    'MountController.mjs': MOUNT,
+    'EventController.mjs': EVENTS,
+  });
   renameSync(folder, `${folder}-away`);
-  const statusOf = async (path: string, method: string) =>
-    (await fetch(`http://127.0.0.1:${service.port}${path}`, { method, signal: AbortSignal.timeout(20_000) })).status;
+  const statusOf = async (path: string, method: string, port: number | undefined = service.port) =>
+    (await fetch(`http://127.0.0.1:${port}${path}`, { method, signal: AbortSignal.timeout(20_000) })).status;
   const mounted = await statusOf('/api/mount', 'GET');
   const published = await statusOf('/api/event', 'POST');
+  const scraped = await statusOf('/metrics', 'GET', opsPort);
   renameSync(`${folder}-away`, folder);
-  assert.deepEqual([mounted, published], [200, 200], service.errors());
+  assert.deepEqual([mounted, published, scraped], [200, 200, 200], service.errors());
 });
 
 test('an edit during npm ci says what is missing, and is live when the package is there again', async (t) => {

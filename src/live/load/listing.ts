@@ -7,8 +7,11 @@ import { SERVICE } from '../../base/group-name.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { listControllers, listFolders } from './naming.ts';
 
-/** Maximum milliseconds of a step of a file system's clock. Two changes within one step leave the same times. */
-const CLOCK_STEP_MS = 100;
+/**
+ * Maximum milliseconds of a step of a file system's clock. Two changes within one step leave the same times. The times
+ * of FAT are even seconds, and those of sshfs whole ones.
+ */
+const stepOf = (stat: Stats | undefined) => ((stat?.mtimeMs ?? 0) % 1000 === 0 ? 2000 : 100);
 
 /** @returns a function that returns the current names of the files, by group */
 export function createListing(dir: string, log: Log): () => ReadonlyMap<string, string> {
@@ -16,7 +19,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   let folders: readonly string[] = [];
   /** The controllers folder comes first, then `folders`. */
   let folderStats: readonly (Stats | undefined)[] = [];
-  let changedAt = 0;
+  let settledAt = 0;
   /** All requests of a turn were sent before it began, so one examination finds every file that existed then. */
   let isExaminedThisTurn = false;
 
@@ -28,8 +31,9 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
     });
     const earlierStats = folderStats;
     folderStats = [dir, ...folders.map((name) => join(dir, name))].map(statOf);
-    if (!folderStats.every((stat, i) => isSameFolder(earlierStats[i], stat))) changedAt = performance.now();
-    else if (performance.now() - changedAt > CLOCK_STEP_MS) return listing;
+    if (!folderStats.every((stat, i) => isSameFolder(earlierStats[i], stat)))
+      settledAt = performance.now() + Math.max(...folderStats.map(stepOf));
+    else if (performance.now() > settledAt) return listing;
     try {
       // A new subfolder has no entry in `folderStats` yet, so the next call lists everything once more.
       listing = listControllers(dir);

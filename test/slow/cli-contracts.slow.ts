@@ -16,13 +16,14 @@ const operation = (type: string, head = HEAD) =>
 
 const TYPES = `import type { Pack } from 'shop';
 export type Except<T, K> = { [P in keyof T as P extends K ? never : P]: T[P] };
-export interface User { id: number; name: string; tags: string[]; when?: Date; kind: 'a' | 'b' | null }
+export interface User { id: number; name: string; tags: string[]; when?: Date; '#text'?: string; kind: 'a' | 'b' | null }
 export interface Tagged { id: number; /** @minLength 3 */ name: string }
 export type Event = { type: 'a'; x: number } | { type: 'b'; y: bigint };
 export type Column<T> = T extends (infer U)[] ? U : never;
 export interface Tree { name: string; kids: Tree[] }
 export const load = async () => ({ id: 1, on: true });
 export class Hidden { a = 1; private b = 2; }
+export class Secret { a = 1; readonly #b = 2; }
 export const schema = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }), types: {} as { output: { name: string } } } };
 export type Out<S extends { '~standard': { types: { output: unknown } } }> = S['~standard']['types']['output'];
 export const tagged = 1;`;
@@ -72,7 +73,7 @@ test('the made types are read, current, checked, and removed when nothing needs 
   const text = readFileSync(file, 'utf8');
   assert.match(
     text,
-    /export type Except_User_id = \{\n {2}kind: "a" \| "b" \| null;\n {2}name: string;\n {2}tags: Array<string>;\n {2}when\?: Date \| undefined;\n\};/,
+    /export type Except_User_id = \{\n {2}"#text"\?: string \| undefined;\n {2}kind: "a" \| "b" \| null;\n {2}name: string;\n {2}tags: Array<string>;\n {2}when\?: Date \| undefined;\n\};/,
   );
   assert.match(
     text,
@@ -80,7 +81,7 @@ test('the made types are read, current, checked, and removed when nothing needs 
   );
   const { out: routes } = await runProcess(['routes'], { cwd });
   for (const part of [
-    'data { kind, name, tags, when? }',
+    'data { #text?, kind, name, tags, when? }',
     'data { type, x }',
     'data { list, ids }',
     'data { kids, name }',
@@ -200,6 +201,7 @@ describe('a type is not written out', () => {
       "import type { Except, Out, schema } from '../src/types.ts';\n",
     ],
     ['Hidden extends object ? Hidden : never', /is private/, "import type { Hidden } from '../src/types.ts';\n"],
+    ['Secret extends object ? Secret : never', /is private/, "import type { Secret } from '../src/types.ts';\n"],
     [
       "Except<Dto, 'x'>",
       /would lose a decorator/,

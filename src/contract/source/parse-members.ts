@@ -53,8 +53,9 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   }
   // An index signature: `[key: string]: T`.
   if (c.is('[') && c.isName(1) && c.is(':', 2)) return parseIndexSignature(c, shared, from, docIndex);
-  const { name, computed, isNumberKey } = parseMemberName(c);
-  const nameAndShared = { ...shared, name, computed, isNumberKey };
+  // The text of a name in quotes, such as `'#text'`, begins with the quote.
+  if (c.token().text.startsWith('#')) modifiers.push('#');
+  const nameAndShared = { ...shared, ...parseMemberName(c) };
   const isOptional = c.is('?');
   if (!c.accept('?')) c.accept('!');
   if (c.is('(') || c.is('<')) {

@@ -48,6 +48,7 @@ export interface Member {
   readonly computed?: string | undefined;
   /** Whether the name is written as a number: `keyof { 1: T }` is the number 1, and `keyof { '1': T }` is a text. */
   readonly isNumberKey?: boolean | undefined;
+  /** With `#` for a private name. */
   readonly modifiers: readonly string[];
   readonly isOptional: boolean;
   readonly doc: string | undefined;

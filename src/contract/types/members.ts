@@ -44,7 +44,7 @@ export function evaluateMembers(
       refuseStrayConstraint(member.doc, fail);
       continue;
     }
-    if (name.startsWith('#') || isMarkedHidden(member)) fail('a class with private members is not a plain object');
+    if (modifiers.includes('#') || isMarkedHidden(member)) fail('a class with private members is not a plain object');
     if (kind === 'index') {
       const key = resolve(tools.evaluate(member.params[0]?.type as TypeNode, scope));
       const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
@@ -59,7 +59,7 @@ export function evaluateMembers(
     if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
     else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
     // The key of a symbol is empty. A field with such a key is left out, because JSON has no symbols.
-    else if (key !== '') {
+    else if (key !== '' || member.computed === undefined) {
       const prop = evaluateFieldOrDefer(member, key, scope, tools, fail);
       props.set(key, member.isNumberKey === true ? { ...prop, isNumberKey: true } : prop);
     }

@@ -23,7 +23,8 @@ const UNREAD_CLASSES =
 export function printType(type: ts.Type, name: string, project: TypeProject) {
   const { ts, checker } = project;
   const { TypeFlags: F } = ts;
-  const hiding: readonly ts.SyntaxKind[] = [ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword];
+  const { PrivateKeyword, ProtectedKeyword, PrivateIdentifier } = ts.SyntaxKind;
+  const hiding: readonly (ts.SyntaxKind | undefined)[] = [PrivateKeyword, ProtectedKeyword, PrivateIdentifier];
   /** The declarations of the types that contain themselves, by their names. */
   const helpers = new Map<string, string>();
   /** Parts that are not checked, or that clients must leave out. */
@@ -180,10 +181,10 @@ export function printType(type: ts.Type, name: string, project: TypeProject) {
     for (const prop of sortedBy(props, ({ name }) => name)) {
       if (prop.name.startsWith('__@')) continue;
       const place = `${at}.${prop.name}`;
-      const isHidden = declarationsOf(prop).some((member) =>
-        (member as ts.PropertyDeclaration).modifiers?.some(({ kind }) => hiding.includes(kind)),
+      const isHidden = (declarationsOf(prop) as ts.PropertyDeclaration[]).some(({ name, modifiers = [] }) =>
+        [name, ...modifiers].some((node) => hiding.includes(node?.kind)),
       );
-      if (isHidden || /^(?:__)?#/.test(prop.name)) throw new Unprintable(`${place} is private, which JSON has not`);
+      if (isHidden) throw new Unprintable(`${place} is private, which JSON has not`);
       const key = /^[A-Za-z_$][\w$]*$/.test(prop.name) ? prop.name : JSON.stringify(prop.name);
       const isOptional = (prop.flags & ts.SymbolFlags.Optional) !== 0;
       try {

@@ -175,6 +175,7 @@ function theirMember(m: ts.ClassElement | ts.TypeElement): string {
   const modifiers = (((m as ts.PropertyDeclaration).modifiers ?? []) as readonly ts.ModifierLike[])
     .filter((x) => !ts.isDecorator(x))
     .map((x) => x.getText());
+  if (m.name !== undefined && ts.isPrivateIdentifier(m.name)) modifiers.push('#');
   const mods = modifiers.join(' ') + ((m as ts.MethodDeclaration).asteriskToken ? '*' : '');
   if (ts.isPropertySignature(m) || ts.isPropertyDeclaration(m)) {
     const name = theirName(m.name);

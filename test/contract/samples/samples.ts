@@ -369,6 +369,11 @@ export type A203 = DeepAll<Post>;
 export type A204 = { a: OrNull<readonly string[]>; b: OrNull<[1, 2?, ...'x'[]] | 'y'>; c: Named2<['a', 'b']>; d: Named2<5> };
 export type A205 = DeepPart<{ kind: 'a'; is: { x: 1 }[] } | { kind: 'b'; is: Record<string, { y: 2 }> }>;
 export type A206 = { set?: DeepPart<Post>['replies']; all?: OrNull<{}>; one: DeepPart<object> };
+export interface A207 {
+  '': 'x';
+  '#text'?: string;
+  readonly '#': { '': 1 } | null;
+}
 void text;
 void regex;
 void tpl;

@@ -122,7 +122,10 @@ function startCall(
       return await step;
     } catch (cause) {
       if (abortController.signal.aborted) throw abortController.signal.reason;
-      throw new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
+      // By such an error of its `fetch`, Next.js learns that a page cannot be made at its build.
+      throw (cause as { digest?: unknown } | undefined)?.digest
+        ? cause
+        : new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
     } finally {
       clearTimeout(timer);
     }

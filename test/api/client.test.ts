@@ -230,6 +230,19 @@ describe('createClient sends', () => {
     assert.deepEqual(sent, []);
   });
 
+  test('JSON in React Native, which has no ReadableStream', async (t) => {
+    const { ReadableStream } = globalThis;
+    t.after(() => Object.assign(globalThis, { ReadableStream }));
+    Reflect.deleteProperty(globalThis, 'ReadableStream');
+    let body: unknown;
+    const fetch = async (_: unknown, init?: RequestInit) => {
+      body = init?.body;
+      return { ok: true, headers: new Headers(), blob: async () => ({ size: 0 }) } as Response;
+    };
+    await client(json({}), { fetch }).book.created({ title: 'Tea' });
+    assert.equal(body, '{"title":"Tea"}');
+  });
+
   test('a form with its boundary, even with another Content-Type in the headers of the client', async () => {
     const headers = { 'Content-Type': 'application/json' };
     const form = new FormData();
@@ -410,6 +423,11 @@ describe('a failed call is rejected with', () => {
       setImmediate(() => response.destroy());
     });
     assert.equal((await refusal(half.user.index())).code, 'NETWORK_ERROR');
+  });
+  test('the error by which Next.js ends the making of a page at its build', async () => {
+    const dynamic = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' });
+    const api = client(() => {}, { fetch: () => Promise.reject(dynamic) });
+    await assert.rejects(async () => api.user.index(), dynamic);
   });
   test('TIMEOUT after the time-out of the client or of the call, before and during the body', async () => {
     const { status, code, message } = await refusal(client(() => {}, { timeout: 20 }).user.index());

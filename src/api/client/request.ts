@@ -91,10 +91,11 @@ function toText(value: unknown): string {
  */
 export function encodeBody(data: unknown, headers: Headers): Body | undefined {
   if (data === undefined || data instanceof URLSearchParams) return data;
-  const isBytes =
-    data instanceof Blob || data instanceof ReadableStream || data instanceof ArrayBuffer || ArrayBuffer.isView(data);
+  // React Native has no class `ReadableStream`.
+  const isStream = typeof Object(data).getReader === 'function';
+  const isBytes = isStream || data instanceof Blob || data instanceof ArrayBuffer || ArrayBuffer.isView(data);
   // Firefox would send the text `[object ReadableStream]`.
-  if (data instanceof ReadableStream && !('duplex' in Request.prototype))
+  if (isStream && !('duplex' in Request.prototype))
     throw new TypeError('This browser cannot send a stream: give a File or a Blob');
   const hasFile = !isBytes && Object.values(Object(data)).flat().some(isBlob);
   if (hasFile || data instanceof FormData) {

@@ -138,7 +138,8 @@ export type Sent<T> = unknown extends T
     : T extends Date
       ? Date | string
       : T extends Bytes
-        ? Blob | ArrayBuffer | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+        ? // Before TypeScript 5.7, `Uint8Array` takes no argument.
+          Blob | ArrayBuffer | ReturnType<typeof Uint8Array.of> | ReadableStream<Uint8Array>
         : T extends readonly (infer Item)[]
           ? // A list of itself, as in any JSON value, is not mapped before it is needed.
             Item[] extends T

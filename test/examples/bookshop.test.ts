@@ -22,7 +22,6 @@ function install(after: (clean: () => void) => void): string {
     filter: (path) => !path.includes('node_modules'),
   });
   mkdirSync(join(project, 'node_modules'));
-  mkdirSync(join(project, 'data'));
   symlinkSync(ROOT, join(project, 'node_modules/gatefold'));
   return project;
 }
@@ -43,7 +42,7 @@ describe('examples/bookshop', { skip }, () => {
   test('sends every event through an edit of a controller, and stops without an error', async (t) => {
     const project = install((clean) => t.after(clean));
     const file = join(project, 'controllers/OrderController.ts');
-    const database = join(project, 'data/bookshop.sqlite');
+    const database = join(project, 'shop/bookshop.sqlite');
     const service = await startService(t, {
       dir: join(project, 'controllers'),
       env: { BOOKSHOP_DB: database, DATA_DIR: join(project, 'data') },

@@ -1,7 +1,11 @@
 // The database connection of a worker. SQLite's write-ahead log lets all workers use the database at the same time.
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-export const database = new DatabaseSync(process.env.BOOKSHOP_DB ?? './data/bookshop.sqlite');
+const file = process.env.BOOKSHOP_DB ?? './data/bookshop.sqlite';
+mkdirSync(dirname(file), { recursive: true });
+export const database = new DatabaseSync(file);
 database.exec(`
   PRAGMA busy_timeout = 5000;
   PRAGMA journal_mode = WAL;

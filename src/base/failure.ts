@@ -72,5 +72,7 @@ export function explainFailure<T>(what: string, work: () => T): T {
 export function describeFailure(error: unknown): string {
   const code = errorCode(error);
   const sentence = code === undefined ? undefined : SENTENCES[code];
-  return sentence ?? code ?? (isError(error) ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure');
+  // Node's message names the missing flag: `Use --allow-fs-write`.
+  const known = sentence ?? (code === 'ERR_ACCESS_DENIED' ? undefined : code);
+  return known ?? (isError(error) ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure');
 }

@@ -1,6 +1,6 @@
 // The differences between operating systems and between file systems, in one place. Linux is where Gatefold runs in
 // production and is tested, Windows is tested under wine (.ci/windows), and macOS is not tested.
-import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, openSync, renameSync } from 'node:fs';
 import { errorCode } from './failure.ts';
 import { blockThread } from './time.ts';
 
@@ -33,11 +33,19 @@ export function replaceFile(draftPath: string, path: string): void {
   }
 }
 
+/** Whether Node's permission model is on. It forbids every fsync, whatever else it allows. */
+export const isRestricted = process.permission !== undefined;
+/** The flags of a file that must be new. Where no fsync is possible, each of its writes waits for the disk. */
+export const NEW_FILE = isRestricted
+  ? constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_SYNC
+  : 'wx';
+
 /**
  * Writes a folder to the disk, where the system can do so. A rename in the folder survives a power cut only after this
  * write. A caller of `replaceFile` whose file must survive also calls `syncFolder`.
  */
 export function syncFolder(folder: string): void {
+  if (isRestricted) return;
   const handle = openSync(folder, 'r');
   try {
     fsyncSync(handle);

@@ -2,7 +2,7 @@
 // callers/credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { replaceFile, syncFolder } from './system.ts';
+import { isRestricted, NEW_FILE, replaceFile, syncFolder } from './system.ts';
 
 export interface WholeFileOptions {
   /** The permissions of the file. By default, only its owner may read it. */
@@ -34,10 +34,10 @@ export function writeWholeFile(path: string, text: string | Buffer, options: Who
  * @throws the error of a system call, EEXIST when there is a file. A file that could not be filled is removed
  */
 export function writeNewFile(path: string, text: string | Buffer, mode = 0o600, isDurable = true): void {
-  const file = openSync(path, 'wx', mode);
+  const file = openSync(path, isDurable ? NEW_FILE : 'wx', mode);
   try {
     writeFileSync(file, text);
-    if (isDurable) fsyncSync(file);
+    if (isDurable && !isRestricted) fsyncSync(file);
   } catch (error) {
     rmSync(path, { force: true });
     throw error;

@@ -8,7 +8,7 @@ import { isHttpError } from '../../../base/errors.ts';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from '../../../base/folder-lock.ts';
 import { bytesOf, readContentAsync } from '../../../base/polled-file.ts';
-import { replaceFile, syncFolder } from '../../../base/system.ts';
+import { isRestricted, NEW_FILE, replaceFile, syncFolder } from '../../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { runInSlices } from '../table/slices.ts';
 import { type EditableTable, type EditOptions, editTableText } from './editable-table.ts';
@@ -114,11 +114,10 @@ async function replaceTable(path: string, text: Buffer, lock: Lock, maxBytes: nu
 }
 
 async function writeDraft(draft: string, text: Buffer, path: string): Promise<void> {
-  const file = await open(draft, 'wx', 0o600);
+  const file = await open(draft, NEW_FILE, 0o600);
   try {
-    await file.chmod(0o600);
     await file.writeFile(text);
-    await file.sync();
+    if (!isRestricted) await file.sync();
   } finally {
     await file.close();
   }

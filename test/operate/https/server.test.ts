@@ -5,7 +5,7 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import tls, { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import type { SecureState } from '../../../src/operate/https/serve/secure-state.ts';
 import { createTlsServer, type TlsServer } from '../../../src/operate/https/serve/tls-server.ts';
 import { type Service, sendRaw, startService } from '../../support/service.ts';
@@ -87,6 +87,31 @@ describe('an app over TLS', () => {
       if (socket instanceof Error) return assert.equal(socket.code, outcome);
       assert.equal([socket.getProtocol(), socket.alpnProtocol].filter(Boolean).join(' '), outcome);
       socket.destroy();
+    });
+  }
+
+  const REFUSED = 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION';
+  for (const [flag, version, outcome] of [
+    ['--tls-min-v1.3', 'TLSv1.3', REFUSED],
+    ['--tls-min-v1.0', 'TLSv1', 'TLSv1.2'],
+  ] as const) {
+    test(`with ${flag} of Node, TLS 1.2 is ${outcome === REFUSED ? 'refused' : 'the oldest version'}`, async () => {
+      const { DEFAULT_MIN_VERSION: usual } = tls;
+      tls.DEFAULT_MIN_VERSION = version;
+      transport.use(stateOf(second));
+      tls.DEFAULT_MIN_VERSION = usual;
+      const versionOf = async (options: ConnectionOptions) => {
+        const socket = await open(options).catch((error: NodeJS.ErrnoException) => error);
+        if (socket instanceof Error) return socket.code;
+        const protocol = socket.getProtocol();
+        socket.destroy();
+        return protocol;
+      };
+      const ciphers = 'DEFAULT@SECLEVEL=0';
+      const versions = [await versionOf({ maxVersion: 'TLSv1.2' })];
+      versions.push(await versionOf({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers }));
+      transport.use(stateOf(first));
+      assert.deepEqual(versions, [outcome, REFUSED]);
     });
   }
 

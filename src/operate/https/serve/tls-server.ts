@@ -61,7 +61,8 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
 
 function contextOptions(state: SecureState | undefined) {
   const common = {
-    minVersion: 'TLSv1.2',
+    // `--tls-min-v1.3` of Node counts, and `--tls-min-v1.0` does not: it may be meant for what a controller calls.
+    minVersion: tls().DEFAULT_MIN_VERSION === 'TLSv1.3' ? 'TLSv1.3' : 'TLSv1.2',
     // With renegotiation, a client of TLS 1.2 can repeat the costly handshake on one connection. No client needs this.
     secureOptions: crypto().constants.SSL_OP_NO_RENEGOTIATION,
     sessionIdContext: 'gatefold',

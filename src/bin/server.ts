@@ -52,6 +52,8 @@ async function start(): Promise<void> {
 
 async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink } = basics;
+  // Packages of the controllers read it, too. Without it, Express sends stacks, and better-auth takes a public secret.
+  process.env.NODE_ENV ||= settings.development ? 'development' : 'production';
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   warnOfOtherPackage(settings.controllersDir, log);

@@ -113,6 +113,20 @@ describe('a start', () => {
     assert.doesNotMatch(service.errors(), /docs-served|group-shadowed/);
   });
 
+  for (const [env, flags, seen] of [
+    [{}, [], 'production'],
+    [{ NODE_ENV: '' }, [], 'production'],
+    [{ NODE_ENV: 'staging' }, [], 'staging'],
+    [{}, ['--node-env', 'development'], 'development'],
+  ] as const) {
+    it(`gives packages of controllers NODE_ENV=${seen}, with ${JSON.stringify(env)} ${flags.join(' ')}`, async (test) => {
+      const files = { 'TestController.js': 'export default class { index() { return process.env.NODE_ENV; } }' };
+      const without = 'NODE_ENV' in env ? [] : ['NODE_ENV'];
+      const service = await startService(test, { files, env: { WORKERS: '1', ...env }, flags, without });
+      assert.equal((await ask(service.port, '/api/test')).body, JSON.stringify({ data: seen }));
+    });
+  }
+
   it('exits with 0 on a signal during the start, and leaves no process', async (test) => {
     const text = `console.error('{"event":"importing"}');\nawait new Promise(() => {});\n`;
     const service = spawnService(test, { files: { 'TestController.js': text }, env: { WORKERS: '1' } });

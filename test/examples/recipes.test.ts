@@ -82,6 +82,9 @@ describe('the recipe of', () => {
       if (status === 200) assert.deepEqual(answer.headers.getSetCookie(), [session]);
     }
     assert.equal((await send('GET', 'session')).status, 401);
+    const again = await send('POST', 'session', { name: 'ann', password: 'correct horse' }, cookie);
+    assert.equal((await send('GET', 'session', undefined, cookie)).status, 401, 'a sign-in ends the session before');
+    cookie.cookie = String(again.headers.getSetCookie()[0]?.split(';')[0]);
     const logout = await send('DELETE', 'session', undefined, cookie);
     assert.deepEqual(logout.headers.getSetCookie(), [
       'session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
@@ -89,6 +92,23 @@ describe('the recipe of', () => {
     ]);
     assert.equal(logout.headers.get('cache-control'), 'no-store');
     assert.equal((await send('GET', 'session', undefined, cookie)).status, 401);
+  });
+
+  it('a session ends an hour after its last request, also for a copy of its cookie', async (t) => {
+    const { send } = await start(t, 'session');
+    const login = await send('POST', 'session', { name: 'ann', password: 'correct horse' });
+    const cookie = { cookie: String(login.headers.getSetCookie()[0]?.split(';')[0]) };
+    const begun = Date.now();
+    let minutes = 0;
+    t.mock.method(Date, 'now', () => begun + minutes * 60_000);
+    for (const [later, status] of [
+      [59, 200],
+      [118, 200],
+      [179, 401],
+    ] as const) {
+      minutes = later;
+      assert.equal((await send('GET', 'session', undefined, cookie)).status, status);
+    }
   });
 
   it('a session limits wrong passwords alone', async (t) => {
@@ -144,15 +164,15 @@ describe('the recipe of', () => {
       'lib/calendars.ts': `const from = new Date('2026-12-01T09:00:00Z');
         export const calendars = new Map([['secret', [{ id: 1, title: 'Plan; think', from, to: from }]]]);`,
     });
-    const first = await send('GET', 'calendar/secret.ics');
+    const first = await send('GET', 'calendar/feed.ics?key=secret');
     assert.equal(first.headers.get('content-type'), 'text/calendar; charset=utf-8');
     assert.match(first.body, /\r\nDTSTART:20261201T090000Z\r\nDTEND:20261201T090000Z\r\nSUMMARY:Plan\\; think\r\n/);
     const etag = String(first.headers.get('etag'));
-    const second = await send('GET', 'calendar/secret.ics', undefined, { 'if-none-match': etag });
+    const second = await send('GET', 'calendar/feed.ics?key=secret', undefined, { 'if-none-match': etag });
     assert.deepEqual([second.status, second.body], [304, '']);
-    assert.equal((await send('GET', 'calendar/other.ics')).status, 404);
+    assert.equal((await send('GET', 'calendar/feed.ics?key=other')).status, 404);
     const { paths } = (await send('GET', 'openapi.json')).body;
-    const { content } = paths['/api/calendar/{secret}.ics'].get.responses[200];
+    const { content } = paths['/api/calendar/feed.ics'].get.responses[200];
     assert.deepEqual(content, { '*/*': { schema: { type: 'string', format: 'binary' } } });
   });
 

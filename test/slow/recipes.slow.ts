@@ -28,8 +28,8 @@ it('the recipe of a password signs in, guards, and ends sessions', { skip: noPos
   const first = 'correct horse battery';
   const { hash } = (await send('POST', 'set', { password: first })).body;
   await sql`insert into users (email, password, role) values ('Ada@example.com', ${hash}, 'admin')`;
-  const signIn = async (email: string, password: string) => {
-    const answer = await send('POST', 'session', { email, password });
+  const signIn = async (email: string, password: string, before: Record<string, string> = {}) => {
+    const answer = await send('POST', 'session', { email, password }, before);
     return { ...answer, cookie: { cookie: String(answer.headers.getSetCookie()[0]?.split(';')[0]) } };
   };
 
@@ -54,7 +54,13 @@ it('the recipe of a password signs in, guards, and ends sessions', { skip: noPos
   const member = await signIn(bob.email, bob.password);
   assert.equal((await send('POST', 'user', { ...bob, email: 'eve@example.com' }, member.cookie)).status, 403);
 
-  const again = await signIn('ada@example.com', first);
+  const before = await signIn('ada@example.com', first);
+  const again = await signIn('ada@example.com', first, before.cookie);
+  assert.equal(
+    (await send('GET', 'session', undefined, before.cookie)).status,
+    401,
+    'a sign-in ends the session before',
+  );
   assert.equal((await send('DELETE', 'session', undefined, ada.cookie)).status, 204);
   assert.equal((await send('GET', 'session', undefined, ada.cookie)).status, 401);
   const change = (old: string) =>

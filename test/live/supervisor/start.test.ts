@@ -9,6 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { ask } from '../../support/cluster-client.ts';
 import { SERVER, type ServiceOptions, spawnService, startService } from '../../support/cluster-server.ts';
 import { controller, createFolder } from '../../support/folder.ts';
+import { sendRaw } from '../../support/service.ts';
 
 describe('a start fails with one line and exit code 1 for', () => {
   const other = createServer();
@@ -111,6 +112,15 @@ describe('a start', () => {
     const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1', DOCS: 'off' } });
     assert.equal(service.output(), `gatefold listening on http://[::1]:${service.port}\n`);
     assert.doesNotMatch(service.errors(), /docs-served|group-shadowed/);
+  });
+
+  it('parses requests strictly also with --insecure-http-parser, which may be meant for what controllers call', async (test) => {
+    const env = { WORKERS: '1', NODE_OPTIONS: '--insecure-http-parser' };
+    const service = await startService(test, { files: { 'TestController.js': controller(1) }, env });
+    const hidden = 'GET /api/test HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+    const headers = 'Host: a\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n';
+    const text = await sendRaw(service.port, `GET /api/test HTTP/1.1\r\n${headers}\r\n0\r\n\r\n${hidden}`, 2);
+    assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400']);
   });
 
   for (const [env, flags, seen] of [

@@ -38,7 +38,7 @@ export function createRequestServer(
       requestTimeout: 0,
       // head.ts checks the header: Node's answer would have no envelope and no CORS headers.
       requireHostHeader: false,
-      // `--insecure-http-parser` of Node may be meant for what a controller calls. Here, it would hide a second request.
+      // `--insecure-http-parser` of Node is meant for what a controller calls. Here, it would hide a second request.
       insecureHTTPParser: false,
       // Everything but a handshake stays a usual request, such as `Upgrade: h2c`, which clients of Java send.
       shouldUpgradeCallback: (request) => isHandshake(request as Request) && !isTaken(request.socket),

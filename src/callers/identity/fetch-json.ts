@@ -10,6 +10,11 @@ export const MAX_DOCUMENT_BYTES = 256 * 1024;
  * @throws Error whose message has no text of the document
  */
 export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS) {
+  // Anybody on the way could answer with keys of their own, and sign as anybody.
+  if (process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0' && url.startsWith('https:'))
+    throw new Error(
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 trusts any server: remove it, and name your root by NODE_EXTRA_CA_CERTS',
+    );
   const init: RequestInit = {
     // With an open redirect on the provider's host, an attacker could choose where the keys come from.
     redirect: 'error',

@@ -384,6 +384,23 @@ describe('fetchJson', () => {
     assert.equal(isEnded, true);
   });
 
+  test('asks nobody while NODE_TLS_REJECT_UNAUTHORIZED=0 takes any server for the provider', async (t) => {
+    const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env;
+    t.after(() => {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+      if (before !== undefined) process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
+    });
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    const asked: string[] = [];
+    const send = async (url: string) => {
+      asked.push(url);
+      return Response.json({});
+    };
+    await assert.rejects(fetchJson(send, 'https://id.acme.example'), /NODE_EXTRA_CA_CERTS/);
+    await fetchJson(send, 'http://127.0.0.1/keys');
+    assert.deepEqual(asked, ['http://127.0.0.1/keys']);
+  });
+
   test('fetches with a time limit and without redirects', async () => {
     let seen: RequestInit = {};
     await fetchJson(async (_, init) => {

@@ -106,7 +106,10 @@ export default class TeamsController {
 
   async 'DELETE {id}/members/{member}'(_: undefined, { path, user }: OfMember): Promise<Reply<204>> {
     if (path.member !== user.id) await checkMember(path.id, user, ['owner']);
-    await db.delete(members).where(and(eq(members.teamId, path.id), eq(members.userId, path.member)));
+    const ofMember = and(eq(members.teamId, path.id), eq(members.userId, path.member));
+    const left = await db.delete(members).where(ofMember).returning();
+    // Without this line, everybody could write into the activity of every team.
+    if (left.length === 0) throw new HttpError(404, 'MEMBER_NOT_FOUND', 'There is no such member');
     const [gone] = await db.select().from(users).where(eq(users.id, path.member));
     await record(path.id, user, 'dismissed', gone?.name ?? '');
     await changes.publish({ teamId: path.id, left: path.member });

@@ -106,6 +106,10 @@ describe('teamtasks', { skip: noPostgres }, () => {
 
   test('a team is closed to others, and its roles decide', async () => {
     await assert.rejects(bob.client.projects.GET({ query: { team } }), { status: 404 });
+    const leave = bob.client.teams['DELETE {id}/members/{member}']({ path: { id: team, member: bob.id } });
+    await assert.rejects(leave, { status: 404 }, 'who is no member cannot leave, and writes nothing into the activity');
+    const { length } = await ann.client.teams['GET {id}/activity']({ path: { id: team } });
+    assert.equal(length, 1, 'that of the project');
     const guest = { kind: 'person', email: 'bob@example.com', role: 'guest' } as const;
     await ann.client.teams['POST {id}/members']({ path: { id: team }, body: guest });
     assert.equal((await bob.client.projects.GET({ query: { team } })).length, 1);

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ControllerParams,
+  type EventStream,
   eventStream,
   HttpError,
   type Int,
@@ -44,7 +45,7 @@ export default class OrderController extends ShopController {
   }
 
   /** Server-sent events: every order from now on, or from the last one that the client has seen. */
-  'GET events'(_: undefined, { lastEventId, signal }: ControllerParams) {
+  'GET events'(_: undefined, { lastEventId, signal }: ControllerParams): EventStream<Order> {
     return eventStream(ordersSince(lastEventId === undefined ? newestOrder() : Number(lastEventId), signal), {
       retry: 100,
     });

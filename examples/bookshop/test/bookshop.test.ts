@@ -335,16 +335,16 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     );
   });
 
-  test('the OpenAPI document says what is a redirect, a file and an image', async () => {
+  test('the OpenAPI document says what is a redirect, a file, an image and a stream of events', async () => {
     interface Document {
       paths: Record<string, { get: { responses: Record<string, { content?: object }> } }>;
     }
     const { paths } = (await (await api.fetch('/openapi.json')).json()) as Document;
-    const found = ['latest', 'export.csv', '{id}/cover'].map((path) => {
-      const { default: _refused, 422: _invalid, ...results } = paths[`/api/book/${path}`]?.get.responses ?? {};
+    const found = ['book/latest', 'book/export.csv', 'book/{id}/cover', 'order/events'].map((path) => {
+      const { default: _refused, 422: _invalid, ...results } = paths[`/api/${path}`]?.get.responses ?? {};
       return Object.entries(results).map(([status, { content }]) => [status, ...Object.keys(content ?? {})]);
     });
-    assert.deepEqual(found, [[['303']], [['200', '*/*']], [['200', '*/*']]]);
+    assert.deepEqual(found, [[['303']], [['200', '*/*']], [['200', '*/*']], [['200', 'text/event-stream']]]);
   });
 
   test('the typed client returns a book, and throws for an unknown book', async () => {

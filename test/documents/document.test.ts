@@ -42,6 +42,7 @@ test('the load names what is not documented', async (t) => {
       'GET some: its schema has no JSON Schema in one place (query: transform)',
       'library: its schema has no JSON Schema in one place (result: transform; body: transform)',
       'broken: its schema has no JSON Schema in one place (body: no)',
+      'plain: its schema has no JSON Schema in one place (body: its library gives none)',
       'untyped: its result has no type in the source, so it is unknown: annotate it, or write a schema as result',
     ],
   );

@@ -154,6 +154,7 @@ export default class XController {
     'GET some': { query: schema },
     library: { body: schema, result: schema },
     broken: { body: broken },
+    plain: { body: { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } } },
     dated: { body: zod(['unknown']) },
     scalar: { result: { anyOf: [{ type: 'string' }, { type: 'array' }, { type: 'null' }] } },
     closed: { result: { type: 'object', properties: { id: { $ref: '#/$defs/Id' }, additionalProperties: { const: 'a', default: { additionalProperties: false } } }, additionalProperties: false, $defs: { Id: { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false } } } },
@@ -168,6 +169,7 @@ export default class XController {
   both(): User | Reply<200, { queued: Int }> | Reply<202, undefined> | Reply<204> | Reply<299> { return undefined as never; }
   library(data: unknown) {}
   broken(data: unknown): void {}
+  plain(data: unknown): void {}
   dated(data: unknown): void {}
   scalar() { return 'x'; }
   closed() { return { id: 1, more: 2 }; }
@@ -376,6 +378,7 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
       post /x/library x_library; body json { at: string {"format":"date-time"}, name: string, length?: any }; 200 OK,
           json { at: string {"format":"date-time"}, name: string, length?: any }; 422 InvalidData
       post /x/broken x_broken; body json any; ok; 422 InvalidData
+      post /x/plain x_plain; body json any; ok; 422 InvalidData
       post /x/dated x_dated; body json { at: string {"format":"date-time"}, name: string, length?: any }; ok; 422
           InvalidData
       post /x/scalar x_scalar; 200 OK, json (({ data: string } | array) | Success)

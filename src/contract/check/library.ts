@@ -87,6 +87,7 @@ export function jsonSchemaOf(
     return isObject(jsonSchema) ? (JSON.parse(JSON.stringify(jsonSchema)) as Schema) : {};
   };
   let gap: string | undefined;
+  if (schema['~standard'].jsonSchema === undefined) onGap('its library gives none');
   try {
     return write();
   } catch (error) {

@@ -18,6 +18,7 @@ export type * from './client/types.ts';
  * - The caller's `signal` was aborted: the reason of the signal.
  * - The function `authorization` threw or was rejected: that error.
  * - The request cannot be built, for example because a value of its path is empty: usually a `TypeError`.
+ * - Next.js ended the making of a page at its build: the error of its `fetch`.
  *
  * @param url the URL of the service with its base path. A URL without a path gets `/api`. In a page of the service's
  *   own origin, '' stands for `/api`. For a service with the base path `/`, write `https://example.com/.`,

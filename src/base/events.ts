@@ -110,7 +110,8 @@ export interface LogEvents {
     'channels-of-one-machine': { channel: string; effect: string };
     'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
     'docs-served': { document: string; page: string; access: string; setting: string };
-    'contracts-written': { types: number; took_ms: number; hint?: string };
+    'contracts-running': { hint: string };
+    'contracts-written': { types: number; took_ms: number };
     'generation-serving': { generation: number; cause: string; groups: number; took_ms: number };
     'identity-providers-changed': { providers: readonly string[]; refused: number };
     'identity-registered': SignInFacts;

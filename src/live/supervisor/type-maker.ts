@@ -5,24 +5,29 @@ import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import { entryPath } from '../../own-files.ts';
 
-/** Milliseconds from which a run is slow. The log has a hint for the first one. */
+/** Milliseconds after which the log says why nothing happens: once, in the first slow run. */
 const SLOW = 4000;
+const HINT = 'TypeScript reads the types, and edits wait for it; version 7 is the fastest';
 
 /** @returns a function that resolves to whether the file has changed. Calls run one after the other */
 export function createTypeMaker(controllersDir: string, log: Log): () => Promise<boolean> {
   let running: Promise<boolean> | undefined;
   let lastWarnings = '';
-  let hint: { readonly hint?: string } = { hint: 'edits wait for TypeScript; version 7 is the fastest' };
+  let isHinted = false;
+  const sayHint = () => {
+    if (!isHinted) log.info('contracts-running', { hint: HINT });
+    isHinted = true;
+  };
   const make = () =>
     new Promise<boolean>((resolve) => {
       const startedAt = performance.now();
+      const timer = setTimeout(sayHint, SLOW);
       const args = [...process.execArgv, entryPath('cli'), 'contracts', '--controllers-dir', controllersDir];
       execFile(process.execPath, args, (_error, stdout, stderr) => {
+        clearTimeout(timer);
         const [, types] = /^Wrote .*: (\d+)/.exec(stdout) ?? [];
         const took_ms = Math.round(performance.now() - startedAt);
-        if (types !== undefined)
-          log.info('contracts-written', { types: Number(types), took_ms, ...(took_ms > SLOW && hint) });
-        if (took_ms > SLOW) hint = {};
+        if (types !== undefined) log.info('contracts-written', { types: Number(types), took_ms });
         for (const warning of stderr === lastWarnings ? [] : stderr.trimEnd().split('\n'))
           log.warn('contracts-warning', { warning });
         lastWarnings = stderr;

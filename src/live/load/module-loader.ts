@@ -124,6 +124,8 @@ function recordByHooks({ record, texts, resolved, resolutions }: RecorderParts):
         const next = nextResolve(specifier, context);
         if (from === undefined || !next.url.startsWith('file:')) return next;
         const path = fileURLToPath(next.url);
+        // Node loads an addon without the hook below.
+        if (path.endsWith('.node')) record(path);
         const isOwnAlias = !specifier.startsWith('.') && !next.url.includes('/node_modules/');
         if (isOwnAlias) resolved.set(`${from}\n${specifier}`, path);
         resolutions.record(from, specifier, path);

@@ -84,6 +84,19 @@ describe('the closure of a controller', () => {
     });
   }
 
+  test('contains an addon that npm rebuild has to make anew', {
+    skip: !NODE_TELLS && 'Node 20 has no hook',
+  }, async () => {
+    write('node_modules/native/package.json', '{"main":"index.js"}');
+    write('node_modules/native/index.js', `require('./build/native.node');`);
+    write('node_modules/native/build/native.node', 'made for another Node');
+    write('controllers/NativeController.mjs', `import 'native';`);
+    const loader = createModuleLoader();
+    await assert.rejects(loader.load(join(root, 'controllers/NativeController.mjs'), 0), { code: 'ERR_DLOPEN_FAILED' });
+    const paths = loader.closure().map(({ path }) => path);
+    assert.ok(paths.includes(join(root, 'node_modules/native/build/native.node')), paths.join(' '));
+  });
+
   test('reports a file that an operation imports during its call', async () => {
     write('lib/lazy.mjs', 'export const v = 1;');
     write('controllers/LazyController.mjs', `export const late = (file) => import(file);`);

@@ -2,6 +2,7 @@
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { attempt } from '../../base/failure.ts';
+import { placesOfPackage } from './resolutions.ts';
 
 export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   if (process.features.typescript) return 'node';
@@ -43,12 +44,13 @@ async function loadNodeCompiler(): Promise<void> {
 /**
  * Makes this process load `.ts` files.
  *
- * @param onLoaded called with the path of each file that `tsx` loads
+ * @param onLoaded called with the path of each file that `tsx` loads, and with the places where `tsx` is missing
  * @throws Error with a message of one line that says what to do, when this Node cannot load TypeScript
  */
 export async function enableTypeScript(onLoaded: (path: string) => void): Promise<void> {
   if (isCompiledByRunner) return;
   if (typescriptSupport() === 'none') {
+    placesOfPackage(`Cannot find package 'tsx'`, fileURLToPath(import.meta.url)).forEach(onLoaded);
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );

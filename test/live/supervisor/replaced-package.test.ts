@@ -1,11 +1,13 @@
 // npm replaces the package of a service that runs: its files vanish for seconds, and then they are another version.
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createFolder, SERVER, startService, write } from '../../support/cluster-server.ts';
 import { freePorts } from '../../support/ports.ts';
 
+/** Whether this Node removes types by itself. */
+const STRIPS = Boolean(process.features.typescript);
 const MOUNT = `import { mount } from 'gatefold';
 export default mount.node((request, response) => response.end('"mounted"'));
 `;
@@ -80,4 +82,17 @@ test('another version in the place of the one that runs is logged, with its cure
   const { to_do: cure, ...facts } = await service.logged('package-version-differs');
   assert.deepEqual([facts.folder, facts.version, facts.running], [folder, '99.0.0', running]);
   assert.match(String(cure), /^restart the service/);
+});
+
+test('TypeScript loads as soon as tsx is there', { skip: STRIPS && 'this Node needs no tsx' }, async (t) => {
+  const { service, folder } = await startInstalled(t, {
+    'TypedController.ts': 'export default class { index() {} }\n',
+  });
+  await service.logged('group-not-loadable');
+  for (const name of ['@esbuild', 'esbuild', 'tsx'])
+    symlinkSync(join(dirname(dirname(SERVER)), 'node_modules', name), join(dirname(folder), name));
+  const { cause } = await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+  assert.match(String(cause), /\/node_modules\/tsx$/, 'the group waits for tsx, and not for a retry');
+  const { status } = await fetch(`http://127.0.0.1:${service.port}/api/typed`);
+  assert.equal(status, 200, service.errors());
 });

@@ -2,7 +2,7 @@
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
 import { watchFile } from 'node:fs';
 import { join } from 'node:path';
-import { secretFlags } from '../base/config.ts';
+import { parseCommandLine, START_FLAGS, secretFlags } from '../base/config.ts';
 import { envFileOf, envFilePaths, withEnvFiles } from '../base/env-files.ts';
 import { attempt } from '../base/failure.ts';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -53,7 +53,8 @@ async function start(): Promise<void> {
 async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink } = basics;
   // Packages of the controllers read it, too. Without it, Express sends stacks, and better-auth takes a public secret.
-  process.env.NODE_ENV ||= settings.development ? 'development' : 'production';
+  const { values } = parseCommandLine(argv, START_FLAGS);
+  process.env.NODE_ENV = String(values['node-env'] ?? (process.env.NODE_ENV || 'production'));
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   warnOfOtherPackage(settings.controllersDir, log);

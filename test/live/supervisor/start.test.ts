@@ -128,6 +128,7 @@ describe('a start', () => {
     [{ NODE_ENV: '' }, [], 'production'],
     [{ NODE_ENV: 'staging' }, [], 'staging'],
     [{}, ['--node-env', 'development'], 'development'],
+    [{ NODE_ENV: 'development' }, ['--node-env', 'production'], 'production'],
   ] as const) {
     it(`gives packages of controllers NODE_ENV=${seen}, with ${JSON.stringify(env)} ${flags.join(' ')}`, async (test) => {
       const files = { 'TestController.js': 'export default class { index() { return process.env.NODE_ENV; } }' };

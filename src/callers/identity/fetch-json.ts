@@ -11,7 +11,7 @@ export const MAX_DOCUMENT_BYTES = 256 * 1024;
  */
 export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS) {
   // Anybody on the way could answer with keys of their own, and sign as anybody.
-  if (process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0' && url.startsWith('https:'))
+  if (process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0' && !url.startsWith('http:'))
     throw new Error(
       'NODE_TLS_REJECT_UNAUTHORIZED=0 trusts any server: remove it, and name your root by NODE_EXTRA_CA_CERTS',
     );

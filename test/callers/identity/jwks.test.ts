@@ -396,7 +396,8 @@ describe('fetchJson', () => {
       asked.push(url);
       return Response.json({});
     };
-    await assert.rejects(fetchJson(send, 'https://id.acme.example'), /NODE_EXTRA_CA_CERTS/);
+    for (const scheme of ['https', 'HTTPS'])
+      await assert.rejects(fetchJson(send, `${scheme}://id.acme.example`), /NODE_EXTRA_CA_CERTS/);
     await fetchJson(send, 'http://127.0.0.1/keys');
     assert.deepEqual(asked, ['http://127.0.0.1/keys']);
   });

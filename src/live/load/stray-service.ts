@@ -25,7 +25,7 @@ const IN_FOLDER =
   'it uses defineService, but only the service file above this folder sets rules: move them there, or import it there';
 const GATEFOLD = /(?:^|\/)gatefold(?:\/|$)/;
 const CODE_FILE = /\.[cm]?[jt]sx?\s*$/i;
-const PLAIN_IMPORT = /^\s*(?:import|export|const|let|var)\b(?! type\b)/m;
+const PLAIN_IMPORT = /^[^\S\n]*(?:import|export|const|let|var)\b(?! type\b)/m;
 /** Matches files that nobody loads: tests, and declarations of types. */
 const ON_PURPOSE = /\.(?:test|spec)\.|\.d\.[cm]?ts$/i;
 

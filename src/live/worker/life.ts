@@ -75,8 +75,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   keepContextOfMicrotasks();
-  // Node also calls this listener for a rejection that nobody handles.
-  process.on('uncaughtException', (error, origin) => {
+  const onFault = (error: unknown, origin: string): void => {
     if (++faultCount <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);
       const ids = parts?.app.currentRequestIds();
@@ -84,7 +83,12 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     }
     send({ kind: 'faulty' });
     parts?.app.failCurrentRequest(error);
+  };
+  process.on('uncaughtException', (error, origin) => {
+    if (origin === 'uncaughtException') onFault(error, origin);
   });
+  // Rejections need a listener of their own. With that of a controller or Sentry alone, Node raises no exception.
+  process.on('unhandledRejection', (reason) => onFault(reason, 'unhandledRejection'));
   // Without this flag node:cluster exits on 'disconnect' at once, and requests under way are lost.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
   process.on('disconnect', () => startDraining(drainTimeout));

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { describe, type TestContext, test } from 'node:test';
 import { createNoteWriter, noteEnvironment, openNote } from '../../../src/base/worker-note.ts';
 import { describeBlock, describeEnd } from '../../../src/live/supervisor/workers/worker-end.ts';
+import { ask } from '../../support/cluster-client.ts';
 import { createFolder, type LogLine, type Service, startService, write } from '../../support/cluster-server.ts';
 import { readyz, startWatched, until } from '../../support/ops-client.ts';
 
@@ -22,6 +23,27 @@ test('an edit is refused with the cause when the working folder of the service i
     /exit code 1; its working folder .*\/controllers is gone: start the service in a folder that stays$/,
   );
 });
+
+// Sentry, winston and others listen for rejections, and Node then raises no exception of its own.
+for (const [name, text, NODE_OPTIONS] of [
+  ['a controller listens for rejections', "process.on('unhandledRejection', () => {});", ''],
+  ['Node only warns of rejections', '', '--unhandled-rejections=warn'],
+  ['Node raises each rejection', '', '--unhandled-rejections=strict'],
+] as const)
+  test(`a rejection that nobody awaits is the 500 of its request, and replaces the worker, while ${name}`, async (t) => {
+    const files = {
+      'TestController.js': `${text}
+export default class {
+  async index() { Promise.reject(new Error('nobody cared')); await new Promise(() => {}); }
+}`,
+    };
+    const service = await startService(t, { files, env: { WORKERS: '1', NODE_OPTIONS } });
+    assert.equal((await ask(service.port, '/api/test')).status, 500);
+    const { error, origin, request_id } = await service.logged('uncaught-exception');
+    assert.deepEqual([error, origin, typeof request_id], ['nobody cared', 'unhandledRejection', 'string']);
+    await service.logged('worker-replaced');
+    assert.equal(service.lines.filter(({ event }) => event === 'uncaught-exception').length, 1);
+  });
 
 test('describeEnd and describeBlock give the causes of an end', () => {
   const heap = { used: 143.4 * MIB, limit: 150 * MIB };

@@ -1,10 +1,10 @@
 // Adds to a loaded group what comes from its source: the checks of requests and results, and the contract.
-
 import type { ControllerParams } from '../api/controller.ts';
 import type { RequestIds } from '../base/events.ts';
 import { attempt } from '../base/failure.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
+import { isPromise } from '../base/values.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
@@ -64,7 +64,7 @@ function withCheck(method: OperationMethod, resultCheck: ResultCheck, onProblem:
   };
   function checked(this: unknown, data: unknown, params: ControllerParams): unknown {
     const result: unknown = method.call(this, data, params);
-    return result instanceof Promise ? result.then((value) => inspect(value, params)) : inspect(result, params);
+    return isPromise(result) ? result.then((value) => inspect(value, params)) : inspect(result, params);
   }
   // The document says GET for a method without parameters, and If-Match for one whose text calls ifMatch.
   return Object.defineProperties(checked, {

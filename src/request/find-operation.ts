@@ -3,6 +3,7 @@
 // handler, which then serves whatever the URL is.
 import { refusal } from '../base/errors.ts';
 import { FALLBACK, groupNameOf, isRoot } from '../base/group-name.ts';
+import { isPromise } from '../base/values.ts';
 import { checkOperationVerb } from '../callers/access/credential-rights.ts';
 import { checkRights as checkRightsOf } from '../callers/access/key-check.ts';
 import type { Group } from '../groups/operations.ts';
@@ -48,7 +49,7 @@ export function createFindSteps(parts: StepParts, isStrict = false) {
 
   function findOperation(exchange: Exchange): Outcome {
     const group = groups.find(exchange.caller.row?.handler ?? exchange.groupInUrl);
-    return group instanceof Promise ? group.then((loaded) => choose(exchange, loaded)) : choose(exchange, group);
+    return isPromise(group) ? group.then((loaded) => choose(exchange, loaded)) : choose(exchange, group);
   }
 
   function choose(exchange: Exchange, named: Group | undefined): undefined {

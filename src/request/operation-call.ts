@@ -3,7 +3,7 @@
 
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
-import { isObject, isThenable } from '../base/values.ts';
+import { isObject, isPromise, isThenable } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { Problem } from '../contract/contract.ts';
 import { discardResult } from './answer/replies.ts';
@@ -122,7 +122,7 @@ export function createCallSteps(options: CallOptions) {
   function createTimedStep(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
-      return outcome instanceof Promise ? withinTimeLimit(exchange, outcome, pauseTimeLimit) : outcome;
+      return isPromise(outcome) ? withinTimeLimit(exchange, outcome, pauseTimeLimit) : outcome;
     };
   }
 

@@ -1,6 +1,7 @@
 // Two steps of a request. The first finds out whose key the request brings. The second checks whether that key may use
 // the method and the group of the URL. A key is sent as `Authorization`, or in another header of the service file.
 import { refusal } from '../../base/errors.ts';
+import { isPromise } from '../../base/values.ts';
 import type { Exchange, Outcome, Step } from '../../request/exchange.ts';
 import { type CallerRow, checkGroup, checkVerb, invalidCredential, storeAway } from './credential-rights.ts';
 
@@ -50,7 +51,7 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
     const { authorization } = exchange.head;
     if (authorization === undefined) return undefined;
     const caller = credentials.identify(authorization);
-    return caller instanceof Promise
+    return isPromise(caller)
       ? caller.then((identified) => useCaller(exchange, identified, authorization, 'authorization'))
       : useCaller(exchange, caller, authorization, 'authorization');
   }

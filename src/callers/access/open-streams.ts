@@ -2,7 +2,7 @@
 // comes, but the stream can outlast these rights. So each second, a sweep looks at all streams. A stream is checked
 // again in three cases: the credentials table has changed, the table has become too old to accept any key (kind
 // `away`), or the key has expired.
-
+import { isPromise } from '../../base/values.ts';
 import type { Exchange } from '../../request/exchange.ts';
 import { checkStillAllowed, invalidCredential, storeAway } from './credential-rights.ts';
 import type { Caller, CallerTable } from './key-check.ts';
@@ -45,7 +45,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
   function check(stream: OpenStream): void {
     stream.checkedTable = credentials.table?.();
     const caller = credentials.identify(stream.exchange.caller.key ?? '');
-    if (caller instanceof Promise) void caller.then((identified) => endIfRefused(stream, identified));
+    if (isPromise(caller)) void caller.then((identified) => endIfRefused(stream, identified));
     else endIfRefused(stream, caller);
   }
 

@@ -3,7 +3,7 @@
 // the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
 import type { OperationSettings, StandardSchema as PlainSchema } from '../../api/controller/operations.ts';
 import { methodOf, splitRouteName, verbOf } from '../../base/route-name.ts';
-import { isObject } from '../../base/values.ts';
+import { isObject, isPromise } from '../../base/values.ts';
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/check-cost.ts';
 import { FAULTS } from './messages.ts';
@@ -46,7 +46,7 @@ export type Validated = { readonly value: unknown } | { readonly problems: reado
 /** @throws or rejects with the error of the library; with TypeError for no object, and for issues that are no list */
 export function validate(schema: StandardSchema, value: unknown, part: Problem['in']): Validated | Promise<Validated> {
   const result = schema['~standard'].validate(value);
-  return result instanceof Promise ? result.then((resolved) => readResult(resolved, part)) : readResult(result, part);
+  return isPromise(result) ? result.then((resolved) => readResult(resolved, part)) : readResult(result, part);
 }
 
 function readResult(result: unknown, part: Problem['in']): Validated {

@@ -1,5 +1,6 @@
 // Makes the filter of an operation's results: what its result types declare is sent, and no more. A result with the
 // schema of a library is replaced by the output of this schema.
+import { isPromise } from '../../base/values.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract.ts';
 import type { PartSchema } from '../part-schemas.ts';
 import { type StandardSchema, type Validated, validate } from './library.ts';
@@ -66,7 +67,7 @@ function listOf(schema: StandardSchema, value: unknown): unknown {
       return Promise.reject(error);
     }
   });
-  return items.some((item) => item instanceof Promise) ? Promise.all(items) : items;
+  return items.some((item) => isPromise(item)) ? Promise.all(items) : items;
 }
 
 /** Validates a value, and then its JSON form, because the schema may declare a `Date` as its text. */
@@ -74,7 +75,7 @@ function outputOf(schema: StandardSchema, value: unknown, isJson = false): unkno
   const { toJSON } = Object(value) as { toJSON?: unknown };
   const shown = typeof toJSON === 'function' && !(value instanceof Date) ? toJSON.call(value, '') : value;
   const outcome = validate(schema, shown, 'body');
-  return outcome instanceof Promise ? outcome.then(take) : take(outcome);
+  return isPromise(outcome) ? outcome.then(take) : take(outcome);
 
   function take(validated: Validated): unknown {
     if ('value' in validated) return validated.value;

@@ -4,6 +4,7 @@ import { type EventStream, isEventStream } from '../../api/controller/event-stre
 import { isReply, type Reply } from '../../api/controller/reply.ts';
 import { EVENTS_BEGIN } from '../../base/channel-hub.ts';
 import { refusal } from '../../base/errors.ts';
+import { isPromise } from '../../base/values.ts';
 import type { ResultFilter } from '../../contract/check/result-filter.ts';
 import { type EventIterator, isEvent } from './event-stream.ts';
 import { isJson } from './json.ts';
@@ -12,7 +13,7 @@ import { isJson } from './json.ts';
 export function limitResult(filter: ResultFilter, result: unknown): unknown {
   if (!isReply(result)) return limitBody(filter, result, undefined);
   const body = limitBody(filter, result.body, result.status);
-  if (body instanceof Promise) return body.then((limited) => withField(result, 'body', limited));
+  if (isPromise(body)) return body.then((limited) => withField(result, 'body', limited));
   return body === result.body ? result : withField(result, 'body', body);
 }
 
@@ -22,7 +23,7 @@ function limitBody(filter: ResultFilter, body: unknown, status: number | undefin
   if (!isJson(body)) return body;
   try {
     const copy = filter(body, 'json', status);
-    if (copy instanceof Promise) return copy.then((limited) => objectOr(filter, body, limited), refuse);
+    if (isPromise(copy)) return copy.then((limited) => objectOr(filter, body, limited), refuse);
     return objectOr(filter, body, copy);
   } catch (error) {
     return refuse(error);

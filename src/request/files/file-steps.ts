@@ -2,6 +2,7 @@
 // nothing counts for RATE_LIMIT, because a scan asks for many of them.
 import { refusal } from '../../base/errors.ts';
 import { FALLBACK, isRoot } from '../../base/group-name.ts';
+import { isPromise } from '../../base/values.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
 import { fitRoute } from '../../groups/group-routes.ts';
 import type { Group } from '../../groups/operations.ts';
@@ -60,7 +61,7 @@ export function createFileSteps({ files, groups, respond }: StepParts, headersOf
         return undefined;
       }
       // Once the group has loaded, this step runs again. A later step asks again for one that does not load.
-      if (group instanceof Promise)
+      if (isPromise(group))
         return group.then(
           () => void exchange.stepsBegun--,
           () => undefined,

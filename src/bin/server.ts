@@ -1,5 +1,6 @@
 // The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
 // parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
+import cluster from 'node:cluster';
 import { watchFile } from 'node:fs';
 import { join } from 'node:path';
 import { parseCommandLine, START_FLAGS, secretFlags } from '../base/config.ts';
@@ -31,6 +32,10 @@ await start();
 
 async function start(): Promise<void> {
   try {
+    if (cluster.isWorker)
+      throw new Error(
+        'a worker of node:cluster cannot start workers: with PM2, use `exec_mode: "fork"`, and set WORKERS',
+      );
     const envFile = envFileOf(argv, process.env);
     // The workers inherit the variables.
     Object.assign(process.env, withEnvFiles(process.env, envFile), { ENV_FILE: envFile });

@@ -18,6 +18,7 @@ describe('a start fails with one line and exit code 1 for', () => {
   const busyPort = () => String((other.address() as { port: number }).port);
 
   const rows: readonly (readonly [name: string, make: (dir: string) => ServiceOptions['env'], line: () => RegExp])[] = [
+    ['PM2 in cluster mode', () => ({ NODE_UNIQUE_ID: '1' }), () => /a worker of node:cluster .* `exec_mode: "fork"`/],
     [
       'a busy port',
       () => ({ PORT: busyPort() }),

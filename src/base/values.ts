@@ -1,5 +1,5 @@
 // Checks of values whose type is not known: parsed JSON, and the exports of controllers and of libraries.
-import { isPromise as isNativePromise, isProxy } from 'node:util/types';
+import { isProxy } from 'node:util/types';
 import { attempt } from './failure.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -91,9 +91,10 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
 
-/** `instanceof` alone would miss the promise of an async function where zone.js or bluebird replaced the global. */
+/** The class of what async functions return, also where zone.js or bluebird has replaced the global. */
+const AsyncPromise = (async () => {})().constructor as PromiseConstructor;
 export const isPromise = <T>(value: T | Promise<T>): value is Promise<T> =>
-  typeof value === 'object' && (value instanceof Promise || isNativePromise(value));
+  value instanceof AsyncPromise || value instanceof Promise;
 
 export function parseObject(text: string): Fields | undefined {
   const value: unknown = attempt(() => JSON.parse(text), undefined);

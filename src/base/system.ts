@@ -33,10 +33,10 @@ export function replaceFile(draftPath: string, path: string): void {
   }
 }
 
-/** Whether Node's permission model is on. It forbids every fsync, whatever else it allows. */
-export const isRestricted = process.permission !== undefined;
+/** Node's permission model forbids every fsync, whatever else it allows. */
+export const isSyncForbidden = process.permission !== undefined;
 /** The flags of a file that must be new. Where no fsync is possible, each of its writes waits for the disk. */
-export const NEW_FILE = isRestricted
+export const NEW_FILE = isSyncForbidden
   ? constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_SYNC
   : 'wx';
 
@@ -45,7 +45,7 @@ export const NEW_FILE = isRestricted
  * write. A caller of `replaceFile` whose file must survive also calls `syncFolder`.
  */
 export function syncFolder(folder: string): void {
-  if (isRestricted) return;
+  if (isSyncForbidden) return;
   const handle = openSync(folder, 'r');
   try {
     fsyncSync(handle);

@@ -2,7 +2,7 @@
 // callers/credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { isRestricted, NEW_FILE, replaceFile, syncFolder } from './system.ts';
+import { isSyncForbidden, NEW_FILE, replaceFile, syncFolder } from './system.ts';
 
 export interface WholeFileOptions {
   /** The permissions of the file. By default, only its owner may read it. */
@@ -37,7 +37,7 @@ export function writeNewFile(path: string, text: string | Buffer, mode = 0o600, 
   const file = openSync(path, isDurable ? NEW_FILE : 'wx', mode);
   try {
     writeFileSync(file, text);
-    if (isDurable && !isRestricted) fsyncSync(file);
+    if (isDurable && !isSyncForbidden) fsyncSync(file);
   } catch (error) {
     rmSync(path, { force: true });
     throw error;

@@ -8,7 +8,7 @@ import { isHttpError } from '../../../base/errors.ts';
 import { describeFailure, errorCode } from '../../../base/failure.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from '../../../base/folder-lock.ts';
 import { bytesOf, readContentAsync } from '../../../base/polled-file.ts';
-import { isRestricted, NEW_FILE, replaceFile, syncFolder } from '../../../base/system.ts';
+import { isSyncForbidden, NEW_FILE, replaceFile, syncFolder } from '../../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { runInSlices } from '../table/slices.ts';
 import { type EditableTable, type EditOptions, editTableText } from './editable-table.ts';
@@ -117,7 +117,7 @@ async function writeDraft(draft: string, text: Buffer, path: string): Promise<vo
   const file = await open(draft, NEW_FILE, 0o600);
   try {
     await file.writeFile(text);
-    if (!isRestricted) await file.sync();
+    if (!isSyncForbidden) await file.sync();
   } finally {
     await file.close();
   }

@@ -131,7 +131,7 @@ function listGroup(loaded: LoadedGroup, prefix: string, router: Router): ListedR
     const { name, contract, access } = operation;
     const call = { operation: name, file, access, contract, ...byService };
     const route: ListedRoute = { kind: 'group', methods, path, group, ...call };
-    const { matches } = router.resolve(path);
+    const { matches } = router.resolve(encodeURI(path));
     if (methods === 'any') {
       const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS_TARGET);
       if (explicitMatches.some(({ route }) => route.methods === 'any')) return [];

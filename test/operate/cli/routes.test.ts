@@ -80,6 +80,16 @@ test('listRoutes lists a group with routes: named operations by POST, verb opera
   ]);
 });
 
+test('listRoutes lists a route whose literal is not ASCII, and leaves it out where an explicit row takes it', () => {
+  const row: Route = { methods: 'any', path: '/api/b/größe', target: 'identity.signin' };
+  const groups = [group('A', ['GET größe/{id}']), group('B', ['GET größe'])];
+  assert.deepEqual(list(groups).slice(4), [
+    'GET,HEAD /api/a/größe/{id} GET größe/{id}',
+    'GET,HEAD /api/b/größe GET größe',
+  ]);
+  assert.deepEqual(list(groups, [row, ...routeTable('on')]).slice(5), ['GET,HEAD /api/a/größe/{id} GET größe/{id}']);
+});
+
 test('listRoutes lists the routes of the bare group, and leaves out a POST that an explicit row takes', () => {
   assert.deepEqual(list([group('A', ['find', 'GET', 'PUT', 'OPTIONS', 'GET {a}', 'GET {b*}', 'HEAD b'])]).slice(4), [
     'GET,HEAD /api/a GET',

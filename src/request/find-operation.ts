@@ -106,10 +106,12 @@ export function createFindSteps(parts: StepParts, isStrict = false) {
  * key has a handler, or `Authorization` holds no key of this service. A strict service sends a 404 in the second case.
  */
 function absentGroup({ caller: { row }, head }: Exchange, isStrict: boolean): Error {
-  if (row === undefined)
-    return refusal(isStrict || head.authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
-  const { handler } = row;
-  if (handler === undefined) return refusal('GROUP_NOT_FOUND');
-  const cause = `the folder has no ${handler}Controller, which serves the calls of a credential without groups`;
+  const { handler } = row ?? {};
+  const isDelegated = row === undefined ? !isStrict && head.authorization !== undefined : handler !== undefined;
+  if (!isDelegated) return refusal('GROUP_NOT_FOUND');
+  const cause =
+    handler === undefined
+      ? 'the folder has no such group, and Authorization holds no key of this service'
+      : `the folder has no ${groupNameOf(handler)}Controller, which serves the calls of a credential without groups`;
   return refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(cause) });
 }

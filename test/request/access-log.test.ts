@@ -175,7 +175,7 @@ describe('the access log of a service', () => {
       'GET',
       'foreign',
       { page: '', status: 500 },
-      undefined,
+      { event: 'request-refused', level: 'info', error_code: 'DELEGATED_GROUP_NOT_FOUND', stack: undefined },
     ],
     [
       'a verb operation that the group lacks',

@@ -182,7 +182,7 @@ function mayMarkMethod(source: string, name: string): boolean {
 /** Refuses a misread source: it has a public method that the loaded class lacks. */
 function refuseUnloadedMethod(path: string, level: Level | undefined, operations: readonly RunTimeOperation[]): void {
   if (level?.scope.path !== path) return;
-  const names = new Set([...operations.map(({ name }) => name), 'constructor']);
+  const names = new Set([...operations.map(({ name }) => name), ...Object.getOwnPropertyNames(Object.prototype)]);
   const unloaded = level.members.find((member) => {
     const isPublic = !isMarkedHidden(member) && !member.modifiers.includes('static');
     const isMethod = member.kind === 'method' && member.hasBody && /^[a-z][A-Za-z0-9]*$/.test(member.name);

@@ -182,7 +182,7 @@ function sortMembers(levels: Exported['levels'], fields: ReadonlyMap<string, Pro
       seenNames.add(name);
       const property = fields.get(name) ?? declared;
       const method: unknown = property.value ?? property.get ?? property.set;
-      if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
+      if (name in Object.prototype || typeof method !== 'function' || isClass(method)) continue;
       const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth, isHidden);
       if (reason !== undefined) unexposed.push({ name, reason });
       else methods.set(name, { method: method as OperationMethod, depth });

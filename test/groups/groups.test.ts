@@ -112,6 +112,12 @@ describe('the operations of a controller file', () => {
       ['index'],
     ],
     [
+      'a class with methods that every object has',
+      'export default class { index() {} toString() {} valueOf() {} hasOwnProperty() {} toLocaleString() {} }',
+      ['index'],
+    ],
+    ['an object with a method that every object has', 'export default { index() {}, toString() {} }', ['index']],
+    [
       'a subclass, which inherits only the verb operations and updated',
       'class Base { index() {} created() {} updated() {} helper() {} options() {} } export default class extends Base { own() {} }',
       ['created', 'index', 'options', 'own', 'updated'],
@@ -156,6 +162,7 @@ describe('the operations of a controller file', () => {
           private async load<T>(x: T): Promise<T> { return x }
           protected static override y() {}
           public shown() { return new Other() }
+          toString(): string { return 'shown by no request' }
           private readonly field = () => 1;
         }`,
     });

@@ -63,7 +63,7 @@ export function createFindSteps(parts: StepParts, isStrict = false) {
     // If a handler serves the request, the segment that usually names the group can name the operation.
     const choice = chooseOperation(verb, group, slugs, row?.handler === undefined ? undefined : exchange.groupInUrl);
     const { name, settings, mount } = choice.operation;
-    if (row !== undefined) checkOperationVerb(row, name);
+    if (row !== undefined) checkOperationVerb(row, name, verb);
     exchange.choice = choice;
     exchange.operation = name;
     exchange.path = choice.path;

@@ -33,15 +33,16 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`
  */
-export function checkOperationVerb(row: CallerRow, operation: string): void {
+export function checkOperationVerb(row: CallerRow, operation: string, requestVerb: string): void {
   const verb = VERB_OPERATIONS.has(operation) ? operation : operation === 'updated' ? 'PUT' : methodOf(operation);
-  if (verb !== undefined) checkVerb(row, verb);
+  // HEAD calls the operation of GET, and may be the only method of the key.
+  if (verb !== undefined && (verb !== 'GET' || requestVerb !== 'HEAD')) checkVerb(row, verb);
 }
 
 /** Checks a call of an operation, but not its `access`. @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED` */
 export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }: Call): void {
   checkVerb(row, verb);
-  checkOperationVerb(row, operation);
+  checkOperationVerb(row, operation, verb);
   if (row.handler === undefined) checkGroup(row, groupInUrl);
   // The request of a key with a handler would reach the handler, and no other group.
   if (groupNameOf(row.handler ?? groupInUrl) !== group) throw refusal('GROUP_NOT_ALLOWED');

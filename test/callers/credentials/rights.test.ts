@@ -17,6 +17,7 @@ const CONTROLLERS = {
   'OrderController.mjs': source('Order'),
   'UserController.mjs': source('User'),
   'SdkController.mjs': source('Sdk'),
+  'PageController.mjs': `export default { 'GET'() {} };`,
 };
 
 const rows = {
@@ -24,6 +25,7 @@ const rows = {
   all: makeRow({ name: 'all', groups: '*' }),
   none: makeRow({ name: 'none', groups: [] }),
   reader: makeRow({ name: 'reader', groups: '*', methods: ['GET'] }),
+  pinger: makeRow({ name: 'pinger', groups: '*', methods: ['HEAD'] }),
   writer: makeRow({ name: 'writer', groups: '*', methods: ['GET', 'PUT'] }),
   sdk: makeRow({ name: 'sdk', methods: ['GET'] }),
   disabled: makeRow({ name: 'disabled', groups: '*', disabled: true }),
@@ -101,6 +103,19 @@ describe('groups and methods', () => {
       assert.equal(answer.headers.get('allow'), allow);
     });
   }
+});
+
+test('a key for HEAD alone calls the operation of GET by HEAD, and nothing else', async () => {
+  const calls: [verb: string, path: string, status: number][] = [
+    ['HEAD', '/api/order', 200],
+    ['HEAD', '/api/order/index', 200],
+    ['HEAD', '/api/page', 200],
+    ['HEAD', '/api/order/deleted/7', 405],
+    ['GET', '/api/order', 405],
+    ['GET', '/api/page', 405],
+  ];
+  for (const [verb, path, status] of calls)
+    assert.equal((await ask(verb, path, rows.pinger.token)).status, status, `${verb} ${path}`);
 });
 
 test('params.application has the scopes of its row, and no scopes for a row without them', async () => {

@@ -19,8 +19,16 @@ describe('port', () => {
     port.close();
     assert.ok(port.number > 0);
     const rows = [
-      ['192.0.2.1', 0, /Cannot listen on 192\.0\.2\.1:0: the address is not one of this machine \(EADDRNOTAVAIL\)$/],
-      ['nowhere.invalid', 80, /Cannot listen on nowhere\.invalid:80: .+\((ENOTFOUND|EAI_AGAIN)\)$/],
+      [
+        '192.0.2.1',
+        0,
+        /on 192\.0\.2\.1:0: the address is not one of this machine \(EADDRNOTAVAIL\); set HOST to an address of this machine$/,
+      ],
+      [
+        'nowhere.invalid',
+        80,
+        /Cannot listen on nowhere\.invalid:80: .+\((ENOTFOUND|EAI_AGAIN)\); set HOST to an address of this machine$/,
+      ],
     ] as const;
     for (const [host, number, message] of rows) await assert.rejects(openPort(number, host), message);
     const other = createServer().listen(0, '127.0.0.1');

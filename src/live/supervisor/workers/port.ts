@@ -20,8 +20,7 @@ export interface Port {
 /** @param port 0 for any free port @param host undefined for all interfaces @throws StartError */
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
   const fail = (code: string) => {
-    const cure = code === 'EADDRINUSE' ? '; choose another one: PORT=3001 or --port 3001' : '';
-    return new StartError(describeListenError(port, host, code) + cure);
+    return new StartError(describeListenError(port, host, code) + (CURES[code] ?? ''));
   };
   const { address, family } = await addressOf(host).catch((error: NodeJS.ErrnoException) => {
     throw fail(error.code ?? String(error));
@@ -78,6 +77,14 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not listen on it',
   EADDRNOTAVAIL: 'the address is not one of this machine',
   ENOTFOUND: 'the host name cannot be resolved',
+};
+
+const HOST_CURE = '; set HOST to an address of this machine';
+const CURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: '; choose another one: PORT=3001 or --port 3001',
+  EADDRNOTAVAIL: HOST_CURE,
+  ENOTFOUND: HOST_CURE,
+  EAI_AGAIN: HOST_CURE,
 };
 
 const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';

@@ -15,7 +15,7 @@ import { createBaseline } from '../../src/live/folder/baseline.ts';
 import { takeSnapshot } from '../../src/live/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/live/folder/watch.ts';
 import { findLookAlikes } from '../../src/live/load/look-alikes.ts';
-import { listControllers, listFolders } from '../../src/live/load/naming.ts';
+import { listControllers, listFolders, parseFileName } from '../../src/live/load/naming.ts';
 import { createGroups, type Groups } from '../../src/live/load/registry.ts';
 import type { Exchange } from '../../src/request/exchange.ts';
 import { createLocateGroup } from '../../src/request/find-operation.ts';
@@ -261,6 +261,27 @@ test('a folder beside its file, and equal operation ids, are refused with the na
     ],
   );
 });
+
+for (const [serving, added] of [
+  ['v2/OrderController.mjs', 'V2_orderController.mjs'],
+  ['RootController.mjs', 'Controller.mjs'],
+  ['v2/Controller.mjs', 'V2_rootController.mjs'],
+  ['v2/RootController.mjs', 'V2_rootController.mjs'],
+] as const)
+  test(`${added} does not serve beside ${serving}, which serves: a start would refuse one of the two`, async (t) => {
+    const dir = createFolder(t, { ...FOLDERS, [serving]: group('index') });
+    const groups = createGroups({ dir, log });
+    await loadAll(groups);
+    write(dir, added, group('index'));
+    await sleep(1); // A folder is examined once in a turn of the event loop.
+    const { group: name = '' } = parseFileName(added) ?? {};
+    await assert.rejects(
+      async () => groups.find(urlNameOf(name)),
+      ({ cause }: { cause: Error }) => cause.message.includes(`the ids of those in ${serving}`),
+    );
+    const loads = await loadAll(createGroups({ dir, log }));
+    assert.equal(loads.filter(({ ok }) => !ok).length, 1);
+  });
 
 test('a first segment without a folder is the group, and a file that serves is not a look-alike', async (t) => {
   const dir = createFolder(t, { ...controllers, 'empty/notes.txt': '' });

@@ -77,20 +77,31 @@ export function allowsFolders(loads: Iterable<{ readonly folders?: boolean }>): 
 
 /**
  * Returns the file of another group whose operations have the same ids in the OpenAPI document: those of `v2/Order` and
- * of `V2_orderController.ts` begin with `v2_order`, and those of `Root` and of `Controller.ts` with `root`.
+ * of `V2_orderController.ts` begin with `v2_order`, and those of `Root` and of `Controller.ts` with `root`. A start
+ * loads only the first group of `all`.
  *
  * @param listing every controller by its group
+ * @param isServing whether a group serves already, so that the other groups cannot
  */
-export function findTwin(group: string, listing: ReadonlyMap<string, string>): string | undefined {
-  const root = /^((?:.*\/)?)Root$/.exec(group)?.[1];
-  if (root !== undefined) return listing.get(root || ROOT);
-  if (group === ROOT || !group.includes('/')) return undefined;
-  return listing.get(groupNameOf(idOfGroup(urlNameOf(group))) ?? '');
+export function findTwin(
+  group: string,
+  listing: ReadonlyMap<string, string>,
+  isServing: (group: string) => boolean,
+): string | undefined {
+  const id = idOfGroup(urlNameOf(group));
+  const inFolder = id.replace('_', '/');
+  const all = [id === 'root' ? ROOT : id, inFolder.replace(/\broot$/, ''), inFolder].map(groupNameOf);
+  const isTwin = (name = '', index: number) =>
+    name !== group &&
+    listing.has(name) &&
+    idOfGroup(urlNameOf(name)) === id &&
+    (index < all.indexOf(group) || isServing(name));
+  return listing.get(all.find(isTwin) ?? '');
 }
 
 /** @throws LoadRefusal when the operations of a group would have the ids of those of another group */
-export function refuseTwin(group: string, listing: ReadonlyMap<string, string>): void {
-  const twin = findTwin(group, listing);
+export function refuseTwin(...names: Parameters<typeof findTwin>): void {
+  const twin = findTwin(...names);
   if (twin === undefined) return;
   const message = `its operations would have the ids of those in ${twin}: rename one of the two`;
   throw new LoadRefusal('INVALID_EXPORT', message);

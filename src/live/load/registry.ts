@@ -125,7 +125,7 @@ export function createGroups(options: GroupsOptions) {
     /** The controller is created once for each import, even if its contract is read again (part-schemas.ts). */
     let instance: { readonly module: object; readonly exported: ReturnType<typeof instantiate> } | undefined;
     const { load, loaded } = await files.load(group, file, (module, reader, path) => {
-      refuseTwin(group, listing());
+      refuseTwin(group, listing(), (name) => groupsByUrl.has(name));
       if (instance?.module !== module)
         instance = { module, exported: instantiate(group.slice(group.lastIndexOf('/') + 1), module) };
       const { exported } = instance;

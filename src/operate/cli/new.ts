@@ -78,7 +78,7 @@ function findConflict(group: string, dir: string): string | undefined {
   // The group `v2` and the folder `v2/` would both have the URLs below `/api/v2`.
   const fileOfFolder = folder && listing.get(groupNameOf(folder) ?? '');
   if (fileOfFolder) return `${fileOfFolder} serves the URLs of that folder`;
-  const groupWithSameIds = findTwin(group, listing);
+  const groupWithSameIds = findTwin(group, listing, () => true);
   return groupWithSameIds && `the operations of ${groupWithSameIds} have the same ids in the document`;
 }
 

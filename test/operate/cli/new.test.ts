@@ -122,6 +122,11 @@ describe('new refuses', () => {
       /the operations of V2_userController\.ts have the same ids in the document/,
       'v2/user',
     ],
+    'a group whose operation ids a group in a folder has': [
+      { 'controllers/v2/UserController.ts': 'mine' },
+      /the operations of v2\/UserController\.ts have the same ids in the document/,
+      'v2_user',
+    ],
     'a group in a subfolder that another file serves': [
       { 'controllers/v2/UserController.mjs': 'mine' },
       /v2\/UserController\.mjs already serves that group/,
@@ -135,7 +140,7 @@ describe('new refuses', () => {
       const env = 'groups' in files ? { CONTROLLERS_DIR: 'groups' } : {};
       const { code, out, err } = await runHere(run, [group], { cwd, env });
       assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /^gatefold new: Cannot make .*UserController\.ts: /);
+      assert.match(err, /^gatefold new: Cannot make .*[uU]serController\.ts: /);
       assert.match(err, message);
       for (const [file, text] of Object.entries(files)) assert.equal(readFileSync(join(cwd, file), 'utf8'), text);
     });

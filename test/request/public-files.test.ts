@@ -486,9 +486,24 @@ export default defineService({ public: { headers: (path) => {
     socket.on('error', () => {});
     socket.resume();
     await new Promise((resolve) => socket.once('close', resolve));
-    assert.ok(bytes <= 30_000_000 + 1000);
+    assert.ok(bytes < 30_000_000, 'the client notices that the end is missing');
     const line = service.lines.find(({ event }) => event === 'stream-failed');
     assert.match(String(line?.error), /the file changed while it was sent/);
+  });
+
+  it('does not send the last piece of a file that has changed, so that the client misses it', async (test) => {
+    const { root, put } = await startSite(test, []);
+    const path = put('large.bin', Buffer.alloc(300_000, 'a'));
+    const stream = openFile(realpathSync(join(root, 'public')), 'large.bin')?.part(0, 300_000);
+    assert.ok(stream instanceof Readable);
+    let bytes = 0;
+    await assert.rejects(async () => {
+      for await (const piece of stream) {
+        bytes += piece.length;
+        if (bytes < 100_000) writeFileSync(path, Buffer.alloc(300_000, 'b'));
+      }
+    }, /the file changed while it was sent/);
+    assert.ok(bytes < 300_000, `${bytes} bytes were sent`);
   });
 
   it('may be kept for ever if the manifest of the build lists the file', async (test) => {
@@ -516,6 +531,8 @@ export default defineService({ public: { headers: (path) => {
 
   it('comes from the release before, after the folder was swapped, if that build lists the file', async (test) => {
     const { root, service, get } = await startSite(test, []);
+    // A new service has no data folder yet.
+    rmSync(join(root, 'data'), { recursive: true });
     const release = (name: string, hash: string) => {
       const folder = join(root, name);
       mkdirSync(join(folder, '.vite'), { recursive: true });
@@ -546,6 +563,11 @@ export default defineService({ public: { headers: (path) => {
     assert.equal((await fetch(`${again.url}/assets/app-1.js`)).status, 200);
     release('three', '3');
     assert.deepEqual([await text('/assets/app-2.js'), await text('/assets/app-1.js')], ['script 2', 404]);
+    // Where the data folder cannot be written, the process itself knows the release before.
+    rmSync(join(root, 'data'), { recursive: true });
+    writeFileSync(join(root, 'data'), '');
+    release('four', '4');
+    assert.deepEqual([await text('/assets/app-3.js'), await text('/assets/app-2.js')], ['script 3', 404]);
     assert.equal(service.lines.filter(({ level }) => level === 'error').length, 0);
   });
 

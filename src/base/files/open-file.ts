@@ -228,24 +228,30 @@ class FileStream extends Readable {
 
   override _read(): void {
     const length = Math.min(PIECE_BYTES, this.#end - this.#position);
-    if (length === 0) return this.#endUnchanged();
+    if (length === 0) return void this.push(null);
     this.#isReading = true;
     fs.read(this.#fd, Buffer.allocUnsafeSlow(length), 0, length, this.#position, (error, count, piece) => {
-      this.#isReading = false;
-      if (this.#afterRead !== undefined) return this.#afterRead();
-      if (error !== null) return void this.destroy(error);
-      if (count === 0) return void this.destroy(new Error('the file became shorter while it was sent'));
       this.#position += count;
-      this.push(count === length ? piece : piece.subarray(0, count));
+      const give = (failure: Error | null) => this.#give(failure, piece.subarray(0, count));
+      if (error !== null || this.#position < this.#end) give(error);
+      else this.#checkUnchanged(give);
     });
   }
 
-  /** A client must not take a mixture of two versions for the file. */
-  #endUnchanged(): void {
+  /** Called before the last piece. A client that has it takes a mixture of two versions for the file. */
+  #checkUnchanged(callback: (error: Error | null) => void): void {
     fs.fstat(this.#fd, { bigint: true }, (error, state) => {
-      if (error === null && hasSameContent(this.#state, state)) this.push(null);
-      else this.destroy(error ?? new Error('the file changed while it was sent'));
+      if (error !== null || hasSameContent(this.#state, state)) callback(error);
+      else callback(new Error('the file changed while it was sent'));
     });
+  }
+
+  #give(error: Error | null, piece: Buffer): void {
+    this.#isReading = false;
+    if (this.#afterRead !== undefined) this.#afterRead();
+    else if (error !== null) this.destroy(error);
+    else if (piece.length === 0) this.destroy(new Error('the file became shorter while it was sent'));
+    else this.push(piece);
   }
 
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {

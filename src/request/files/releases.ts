@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { attempt } from '../../base/failure.ts';
 import { type FileState, isSameState, stateOf } from '../../base/files/open-file.ts';
 import type { Log } from '../../base/log.ts';
+import { makeFolder } from '../../base/make-folder.ts';
 import { type Fields, isObject, parseObject } from '../../base/values.ts';
 import { writeWholeFile } from '../../base/whole-file.ts';
 
@@ -32,6 +33,7 @@ export function createReleases(dir: string, dataDir: string, whyNot: (path: stri
     const path = newState?.isDirectory() === true ? realpathSync.native(dir) : undefined;
     // The time of a folder changes with its files, too. A folder that was renamed keeps its inode.
     if (isSameFolder && path === root) return root;
+    const last = root;
     root = undefined;
     if (path === undefined) return undefined;
     const reason = whyNot(path);
@@ -41,7 +43,7 @@ export function createReleases(dir: string, dataDir: string, whyNot: (path: stri
     }
     root = path;
     manifests.clear();
-    earlierRoot = rememberRelease(join(dataDir, REMEMBERED), root);
+    earlierRoot = rememberRelease(dataDir, root, last);
     return root;
   }
 
@@ -89,14 +91,24 @@ function readManifest(path: string): ReadonlySet<string> | undefined {
   return new Set(values.filter((value) => typeof value === 'string'));
 }
 
-/** Notes the current release for later processes. @returns the release before it, if there was one */
-function rememberRelease(path: string, current: string): string | undefined {
-  // Without the file, no release was seen before.
-  const known: Fields = attempt(() => parseObject(readFileSync(path, 'utf8')), undefined) ?? {};
+/**
+ * Notes the current release for later processes.
+ *
+ * @param last the release that this process has served before
+ * @returns the release before the current one, if there was one
+ */
+function rememberRelease(dataDir: string, current: string, last: string | undefined): string | undefined {
+  const path = join(dataDir, REMEMBERED);
+  // Without the file, no other process has seen a release before.
+  const known: Fields = attempt(() => parseObject(readFileSync(path, 'utf8')), undefined) ?? { current: last };
   const earlier = known.current === current ? known.earlier : known.current;
   const before = typeof earlier === 'string' ? earlier : undefined;
   const note = `${JSON.stringify({ current, earlier: before })}\n`;
+  const write = () => {
+    makeFolder(dataDir, 0o700);
+    writeWholeFile(path, note);
+  };
   // Without the note, only a page that was open over a restart lacks its scripts.
-  if (known.current !== current) attempt(() => writeWholeFile(path, note), undefined);
+  if (known.current !== current) attempt(write, undefined);
   return before;
 }

@@ -235,6 +235,17 @@ describe('a path under an empty BASE_PATH', () => {
     assert.equal(await by('/app.js', { authorization: 'Bearer x' }), 'user', 'a key may have a handler for every path');
   });
 
+  it('is a file before a mount at the root, also the bare path', async (test) => {
+    const { get } = await startSite(test, ['index.html', 'app.js'], {
+      settings: { BASE_PATH: '/' },
+      controllers: {
+        'Controller.mjs': `import { mount } from '${GATEFOLD}';\nexport default mount(() => new Response('the mount'));`,
+      },
+    });
+    const texts = ['/', '/app.js', '/other'].map(async (path) => (await get(path)).text());
+    assert.deepEqual(await Promise.all(texts), ['content of index.html', 'content of app.js', 'the mount']);
+  });
+
   it('gets the page of the front end where there is no root group', async (test) => {
     const { get, service } = await startSite(test, ['index.html'], {
       settings: { BASE_PATH: '/', PUBLIC_FALLBACK: 'index.html' },

@@ -83,6 +83,9 @@ function withLooks(looks: number, find: () => Answer | undefined): Answer | unde
 }
 
 function hasLiteralRoute({ routes }: Group, verb: string, slugs: readonly string[]): boolean {
-  const literal = routes.filter(({ segments: [first] }) => first === undefined || first.literal !== undefined);
+  const literal = routes.filter(({ name, segments: [first] }) =>
+    // The bare path of a mount belongs to its pattern, which is in the name.
+    first === undefined ? !name.includes(' ') : first.literal !== undefined,
+  );
   return fitRoute(literal, verb, slugs) !== undefined;
 }

@@ -9,6 +9,7 @@ import { choosesUpgrades } from '../../src/base/node-internals.ts';
 import { createTlsServer } from '../../src/operate/https/serve/tls-server.ts';
 import { attachConnection, Connection, isTaken, type TrackedSocket } from '../../src/request/connections/connection.ts';
 import type { Exchange } from '../../src/request/exchange.ts';
+import { createFolder } from '../support/folder.ts';
 import { GATEFOLD, onUncaught, type Service, startService } from '../support/service.ts';
 import { makePair } from '../support/tls.ts';
 
@@ -49,6 +50,10 @@ const ODD = `async (request, socket, head, params) => {
     case 'fills': socket.write(accept); socket.write(Buffer.alloc(50_000_000)); return;
   }
 }`;
+
+const FALLBACK = `import { defineService, mount } from '${GATEFOLD}';
+  ${ACCEPT}
+  export default defineService({ fallback: mount.node((request, response) => response.end(), { upgrade: ${ECHO} }) });\n`;
 
 const handshake = (path: string, ...lines: string[]) =>
   [`GET ${path} HTTP/1.1`, 'Host: a.test', 'Connection: Upgrade', 'Upgrade: websocket', ...lines, '', ''].join('\r\n');
@@ -383,6 +388,21 @@ test('a new file takes a handshake at its first request', onSuchNode, async (t) 
   await client.until(/\|/);
   assert.equal(statusOf(client.text()), 101);
 });
+
+for (const [title, file, text, BASE_PATH] of [
+  ['the fallback', 'service.mjs', FALLBACK, '/api'],
+  ['the fallback at the root', 'service.mjs', FALLBACK, '/'],
+  ['a mount at the root', 'Controller.mjs', mounted(ECHO), '/'],
+] as const)
+  test(`${title} takes a handshake to a path that is also a file`, onSuchNode, async (t) => {
+    const PUBLIC_DIR = createFolder(t, { 'index.html': 'a page' });
+    const running = await startService({ controllers: { [file]: text }, settings: { BASE_PATH, PUBLIC_DIR } });
+    t.after(() => running.close());
+    assert.equal(await (await fetch(running.url)).text(), 'a page');
+    const client = open(running.port, handshake('/'));
+    t.after(() => client.socket.destroy());
+    assert.match(await client.until(/"url":"\/"|a page/), / 101 /);
+  });
 
 test('at a drain, signal is aborted, and the socket has until its end', onSuchNode, async (t) => {
   const running = await startService({ controllers: { 'ChatController.mjs': mounted(ECHO) } });

@@ -32,7 +32,7 @@ export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
     (widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)),
     [],
   );
-  return cells.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))));
+  return cells.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] as number))));
 }
 
 /** Shortens a path below `cwd`, with or without a line: `/app/controllers/A.ts:3` becomes `controllers/A.ts:3`. */

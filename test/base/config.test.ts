@@ -218,6 +218,12 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     [{}, ['--tls-cert', '--tls-key', 'k'], /^--tls-cert: the value is missing$/],
     [{}, ['--__proto__'], /^--__proto__: unknown flag$/],
     [{}, ['--port', '1', '--port=2'], /^--port: given twice$/],
+    [{}, ['--dev=1'], /^--dev: it takes no value$/],
+    [
+      { PUBLIC_DIR: '/' },
+      [],
+      /^PUBLIC_DIR: \/ cannot be served: it is CONTROLLERS_DIR, or one of the two is in the other$/,
+    ],
     [{}, ['--port', 'x'], /^--port: "x" is not/],
     [{}, ['--ops-host', ''], /^--ops-host: the value is empty$/],
     [{ OPS_HOST: '127.0.0.1' }, ['--ops-host='], /^--ops-host: the value is empty$/],

@@ -224,6 +224,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '#!/usr/bin/env -S node --title="(\n%U%export default class { created(data: User) { return data; } }',
       'a type of a namespace that another file exports':
         "import type { types } from './HERE/index.ts';\nexport default class { created(data: types.User) { return data; } }\n// index.ts\nexport type * as types from './a.ts';\n// a.ts\n%E%",
+      'a class whose parent is a class of JavaScript':
+        '%U%export default class extends EventTarget { created(data: User) { return data; } }',
       'a class whose parent is made by an expression':
         '%U%export default class extends class { a = 1 } { created(data: User) { return data; } }',
       'an operation beside the type of a generic function':
@@ -285,6 +287,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   unchecked: {
     ts: {
+      'a method whose params have no annotation':
+        'export default class A { created(_: undefined, params) { return params; } }',
       'a method without annotations in a constant of type any':
         'const api: any = { created(data) { return data; } };\nexport default api;',
       'a function without annotations in an object with a type':

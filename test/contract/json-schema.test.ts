@@ -100,6 +100,7 @@ describe('the check of a JSON Schema is that of JSON Schema for', () => {
     [{ type: ['string', 'null'] }, ['a', null], [1]],
     [{ enum: ['a', 1, null] }, ['a', 1, null], ['b', 2]],
     [{ const: 'a', type: 'string' }, ['a'], ['b']],
+    [{ type: 'string', title: undefined, allOf: undefined }, ['a'], [1]],
     [{ anyOf: [{ type: 'string' }, { type: 'number', minimum: 3 }] }, ['a', 3], [2, null]],
     [{ type: 'string', pattern: '^a', maxLength: 2 }, ['ab'], ['b', 'abc']],
     [{ type: 'string', format: 'email' }, ['a@b.de'], ['a']],

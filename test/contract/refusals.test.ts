@@ -35,6 +35,11 @@ async function load(
 const operation = (type: string, before = ''): string =>
   `${before}\nexport default class XController {\n  created(data: ${type}) { return data; }\n}`;
 
+/** A type L12<T> with 4096 different types at its ends. */
+const HALVED = Array.from({ length: 12 }, (_, i) => `interface L${i + 1}<T> { a: L${i}<[T, 1]>; b: L${i}<[T, 2]> }`)
+  .join('\n')
+  .concat('\ninterface L0<T> { end: T }');
+
 /** Forms in which the parser might miss a typed operation. */
 const hidden: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
   [
@@ -220,6 +225,18 @@ describe('the server refuses a controller file with', () => {
       { 'types.ts': 'export interface A { a: string }' },
     ],
     ['a type that grows without end', operation('G<string>', 'interface G<T> { a?: G<T[]> }'), /grows without end/],
+    ['a type with thousands of types', operation('L12<1>', HALVED), /this type grows without end/],
+    ['a mapped type of an unsupported type', operation("{ [K in 'a']: Map<K, 1> }"), /a Map has no JSON form/],
+    [
+      'a constant list with a spread',
+      operation('(typeof ALL)[number]', "const MORE = ['a'] as const;\nconst ALL = [...MORE, 'b'] as const;"),
+      /ALL is not a constant/,
+    ],
+    [
+      'a recursive union without a name',
+      operation('A', 'interface A { kids: (A | B)[] }\ninterface B { kids: (A | B)[] }'),
+      /this type is a recursive union whose parts cannot be distinguished/,
+    ],
     [
       'a class with private members',
       operation('C', 'class C { a: string = ""; private b: number = 1 }'),

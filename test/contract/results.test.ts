@@ -17,7 +17,8 @@ const SOURCE = `
 import type { ReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { ReadableStream as WebStream } from 'node:stream/web';
-import type { EventStream, Reply } from 'gatefold';
+import type { ErrorReply, EventStream, Reply } from 'gatefold';
+const LOTS = [{ a: 'x', b: 1 }, { a: 'x' }, { a: 'x', b: 1 }];
 class Answer {
   status: number;
   body: unknown;
@@ -61,6 +62,10 @@ export default class UserController {
   csv(): Reply<200, Readable> { return undefined as never; }
   web(): WebStream { return undefined as never; }
   file(): ReadStream { return undefined as never; }
+  live(): EventStream { return undefined as never; }
+  open(): Reply { return undefined as never; }
+  refused(): ErrorReply { return undefined as never; }
+  lots(): { a: string } { return LOTS.shift() as never; }
   news(): EventStream<{ a: string }> | EventStream<{ b: number }> { return undefined as never; }
 }`;
 
@@ -114,6 +119,20 @@ test('a reply whose body or neighbour is not read keeps its status', async () =>
   assert.deepEqual(statuses, [200, 201, 202, 303]);
 });
 
+test('Reply, ErrorReply and EventStream need no type arguments', async () => {
+  const operations = (await groups.find('user'))?.contract.operations;
+  const kinds = ['open', 'refused', 'live'].map((name) =>
+    operations
+      ?.get(name)
+      ?.results?.map(({ status, body, schema, returnedSchema }) => [status, body, schema, returnedSchema]),
+  );
+  assert.deepEqual(kinds, [
+    [[200, 'json', undefined, undefined]],
+    [[200, 'json', undefined, undefined]],
+    [[200, 'events', undefined, undefined]],
+  ]);
+});
+
 test('a result that is a stream of a module of Node is bytes', async () => {
   const operations = (await groups.find('user'))?.contract.operations;
   const bodies = ['csv', 'web', 'file'].map((name) => operations?.get(name)?.results?.map(({ body }) => body));
@@ -150,6 +169,15 @@ describe('a result that does not match its type is reported', () => {
       assert.deepEqual(told, expected);
     });
   }
+});
+
+test('undeclared fields are reported until a result has none, and then again', async () => {
+  told.length = 0;
+  for (let i = 0; i < 3; i++) await call(groups, 'lots');
+  assert.deepEqual(told, [
+    ['lots', '/b', 'is not declared'],
+    ['lots', '/b', 'is not declared'],
+  ]);
 });
 
 test('the result of an operation may be the success message for undefined, null and true', async () => {
@@ -263,6 +291,13 @@ describe('the filter of results', () => {
       [{ type: 'object', properties: { f: { type: ['object', 'array'] } } }, { f: sent, g: 1 }, { f: sent }],
       [{ type: 'object', properties: { f: {} } }, { f: sent, g: 1 }, { f: sent }],
     ];
+    // JSON.stringify calls \`toJSON\` once, and not that of its result.
+    class Inner {
+      toJSON() {
+        return sent;
+      }
+    }
+    rows.push([own, { toJSON: () => new Inner() }, {}]);
     for (const [returnedSchema, value, shown] of rows) {
       const result = filterOf([{ ...json, returnedSchema }])?.(value, 'json', 200);
       assert.deepEqual(JSON.parse(JSON.stringify(result)), shown, JSON.stringify(returnedSchema));
@@ -283,6 +318,11 @@ describe('the filter of results', () => {
     const filter = filterOf([json], (value) => ({ value: value instanceof Date ? 'a date' : value }));
     assert.equal(filter?.(new Date(0), 'json', undefined), 'a date');
     assert.equal(filter?.({ toJSON: () => 'its text' }, 'json', undefined), 'its text');
+  });
+
+  test('gives the schema null for an entry that JSON has not', () => {
+    const validate = (value: unknown) => (value === null ? { value: 'null' } : { issues: [{ message: 'none' }] });
+    assert.deepEqual(filterOf([json], validate, true)?.([undefined], 'json', undefined), ['null']);
   });
 
   test('says what does not fit, without a blank at the end', () => {

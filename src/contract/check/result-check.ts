@@ -1,7 +1,7 @@
 // Compares the result of an operation with its result type, in development only. The caller logs the difference, and
 // sends the result unchanged.
 import { isReply } from '../../api/controller/reply.ts';
-import type { Definitions, OperationContract } from '../contract.ts';
+import type { Definitions, OperationContract, ResultContract } from '../contract.ts';
 import { createCompiler } from './compile.ts';
 import { FAULTS } from './messages.ts';
 import { type Check, CheckRun, type Mistake } from './run.ts';
@@ -21,7 +21,7 @@ export function createResultCheck(
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
   // A result that is no `Reply` has the status of the first result type, which `static operations` can set.
-  const plainStatus = results[0]?.status ?? 200;
+  const plainStatus = (results[0] as ResultContract).status;
   let lastUndeclared = '';
   return (result) => {
     const { status, value } = isReply(result)

@@ -115,9 +115,8 @@ export class Span implements Trace, EndedSpan {
     return { 'error.type': errorType(error) };
   }
 
-  /** Ends the span, and adds it to the exporter if it is sampled. */
+  /** Ends a sampled span, and adds it to the exporter. */
   end(name: string, kind: Kind, attributes: Attributes): void {
-    if (!this.isSampled) return;
     this.name = String(name);
     this.kind = kind;
     this.attributes = attributes;

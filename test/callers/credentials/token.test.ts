@@ -250,6 +250,7 @@ test('describeFailure returns one line for any thrown value', () => {
     [Object.assign(new Error('x'), { code: 'EXOTIC' }), 'EXOTIC'],
     [Object.assign(new Error('x'), { code: 5 }), 'x'],
     [new Error('first\nsecond'), 'first'],
+    [Object.assign(new Error('Use --allow-fs-write\nnow'), { code: 'ERR_ACCESS_DENIED' }), 'Use --allow-fs-write'],
     ['text', 'an unknown failure'],
   ];
   for (const [thrown, text] of rows) assert.equal(describeFailure(thrown), text);

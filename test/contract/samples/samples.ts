@@ -374,6 +374,20 @@ export interface A207 {
   '#text'?: string;
   readonly '#': { '': 1 } | null;
 }
+export interface A208 {
+  id: string;
+  parent?: A208['id'];
+}
+type Nil = null;
+type Met<A, B> = A & B;
+export type A209 = {
+  nil: Met<Nil, null | 'x'>;
+  none: Met<Nil, string> | 1;
+  word: Met<'a', string> | Met<boolean, true>;
+  odd: Met<'a', number> | Met<2, 3> | 4;
+  begun: Met<'ab' | 'b', `a${string}`>;
+  tag: Met<{ k: 'a' | 'b' }, { k: 'c' }> | 5;
+};
 void text;
 void regex;
 void tpl;

@@ -1,5 +1,6 @@
 // Hints about files and methods that nearly answer: each names the change, and is logged once for each version.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
 import type { GroupLoad } from '../../../src/live/load/group-load.ts';
@@ -62,15 +63,30 @@ test('an ignored file or method is logged with its cure, once per change', async
   assert.deepEqual(told(await load()), [method('sell_it', NAME, 'ShopController.mjs')]);
 });
 
+test('a folder without a tool is logged once while MCP is on, and a folder that is away is no warning', (t) => {
+  const dir = createFolder(t, {});
+  const lines: string[] = [];
+  const log = createLog({ level: 'debug', sink: { write: (line) => void lines.push(JSON.parse(line).event) } });
+  const hints = createHints(dir, log, true);
+  const load: GroupLoad = { group: 'A', file: 'AController.ts', ok: true };
+  hints.report([load]);
+  hints.report([load]);
+  hints.report([{ ...load, tools: 1 }]);
+  assert.deepEqual(lines, ['tools-absent']);
+  createHints(join(dir, 'none'), log).report([load]);
+  assert.deepEqual(lines, ['tools-absent', 'folder-unreadable']);
+});
+
 test('the look-alikes of a folder are sorted, and are looked for in three levels of subfolders', (t) => {
   const dir = createFolder(t, {
     'lib/AController.ts': '',
     'lib-controller.py': '',
+    'OrderController.ts/index.ts': '',
     'lib/a/b/CController.ts': '',
     'lib/a/b/c/DController.ts': '',
   });
   assert.deepEqual(
-    findLookAlikes(dir).map(({ file }) => file),
-    ['lib-controller.py', 'lib/AController.ts', 'lib/a/b/CController.ts'],
+    findLookAlikes(dir).map(({ file, reason }) => (file.startsWith('O') ? `${file}: ${reason}` : file)),
+    ['OrderController.ts: it is a folder', 'lib-controller.py', 'lib/AController.ts', 'lib/a/b/CController.ts'],
   );
 });

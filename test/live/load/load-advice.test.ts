@@ -12,6 +12,8 @@ const STRIPS = Boolean(process.features.typescript);
 const LIBRARY = {
   'lib/helper.ts': 'export const x = 1;\nexport interface Foo { a: string }',
   'lib/entity.ts': 'const Entity = (_: unknown, _context: unknown): void => {};\n@Entity\nexport class User {}',
+  'lib/up.mjs': "import '../up';",
+  'up.mjs': '',
   'lib/plain.mjs': 'export const x = 1;',
   'lib/all/index.mjs': 'export const x = 1;',
 };
@@ -34,6 +36,13 @@ describe('the error of a controller ends with the cure for', () => {
       'A.mjs',
       `import { x } from './lib/plain';`,
       "; write the whole name: './lib/plain.mjs'",
+    ],
+    ['an import of a file beside the folder', 'A.mjs', `import './lib/up.mjs';`, "; write the whole name: '../up.mjs'"],
+    [
+      'a decorator that Node is left with',
+      'A.mjs',
+      'const log = () => {};\nexport class B { @log c() {} }',
+      DECORATOR_CURE,
     ],
     [
       'an import of .js instead of .ts',

@@ -286,6 +286,16 @@ describe('params.waitUntil', () => {
     assert.equal((await ask(service, 'after-query', 2)).body.runs, 1);
   });
 
+  it('makes no span below a request that is not sampled', async (test) => {
+    const service = await startTraced(test, {
+      ...{ controllers, env: { OTEL_TRACES_SAMPLER: 'always_off' } },
+      expectedErrors: ['background-work-failed'],
+    });
+    assert.equal((await fetch(`${service.url}/api/ask/after-fails`)).status, 200);
+    await service.flush();
+    assert.deepEqual(service.collector.spans, []);
+  });
+
   it('makes a failed span when its promise rejects', async (test) => {
     const service = await startTraced(test, { controllers, expectedErrors: ['background-work-failed'] });
     const { only } = await ask(service, 'after-fails', 2);

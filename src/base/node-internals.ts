@@ -277,15 +277,14 @@ export function setProtocol(server: Net.Server, protocol: string | AlpnCallback)
 }
 
 /**
- * Decodes %XX in the bytes of a text. Uses `querystring.unescapeBuffer`, because this function never throws.
- * `decodeURIComponent` throws an exception for each malformed field, and the exceptions for 100 KB take 0.2 s. On a
- * Node without `unescapeBuffer`, the call throws.
+ * Decodes %XX in the bytes of a text, and + as a space. Uses `querystring.unescapeBuffer`, because this function never
+ * throws. `decodeURIComponent` throws an exception for each malformed field, and the exceptions for 100 KB take 0.2 s.
+ * On a Node without `unescapeBuffer`, the call throws.
  *
  * @param text one character for each byte (latin1)
- * @param isPlusSpace whether a plus is decoded as a space
  */
-export function unescapeBytes(text: string, isPlusSpace: boolean): Buffer {
-  return unescapeBuffer(text, isPlusSpace);
+export function unescapeBytes(text: string): Buffer {
+  return unescapeBuffer(text, true);
 }
 
 const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: string, isPlusSpace: boolean): Buffer };

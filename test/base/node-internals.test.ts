@@ -283,8 +283,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
   });
 
   it('unescapeBytes decodes valid escapes and keeps malformed ones', () => {
-    assert.equal(internals.unescapeBytes('a%20b+c%zz%E2%82%AC%', true).toString(), 'a b c%zz€%');
-    assert.equal(internals.unescapeBytes('a+b', false).toString(), 'a+b');
+    assert.equal(internals.unescapeBytes('a%20b+c%zz%E2%82%AC%').toString(), 'a b c%zz€%');
   });
 
   it('reopenWithoutWaiting opens a pipe again in non-blocking mode', { skip: process.platform !== 'linux' }, (test) => {

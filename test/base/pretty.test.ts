@@ -170,6 +170,7 @@ describe('prettyLine', () => {
       assert.equal(linesOf('.d', columns).length, 1);
     }
     assert.deepEqual(linesOf('.b', 3), [' '.repeat(10)]);
+    assert.deepEqual([linesOf('.b', 22).length, linesOf('.b', 23).length], [1, 2]);
   });
 
   it('shows any other event with its level, its name and its facts', () => {

@@ -30,7 +30,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   const from = c.index;
   const modifiers: string[] = [];
   const decoratorName = skipDecorators(c);
-  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c, 1)) || c.is('*'))
+  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c)) || c.is('*'))
     modifiers.push(c.next().text);
   // A comment can come before the decorators and the modifiers, or between these and the name.
   const docIndex = ownDoc === undefined ? c.index : from;
@@ -119,12 +119,12 @@ export function skipDecorators(c: Cursor): string | undefined {
   return first;
 }
 
-/** Whether the token at `ahead` can begin a member. If so, the word before this token is a modifier, and no name. */
-function beginsMember(c: Cursor, ahead: number): boolean {
-  const { kind, text, startsLine } = c.token(ahead);
-  if (startsLine && !MODIFIERS_ABOVE_MEMBER.test(c.token(ahead - 1).text)) return false;
+/** Whether the next token can begin a member. If so, the current word is a modifier, and no name. */
+function beginsMember(c: Cursor): boolean {
+  const { kind, text, startsLine } = c.token(1);
+  if (startsLine && !MODIFIERS_ABOVE_MEMBER.test(c.token().text)) return false;
   if (kind === Kind.name || kind === Kind.string || kind === Kind.number || text === '[' || text === '*') return true;
-  return text === '{' && c.is('static', ahead - 1);
+  return text === '{' && c.is('static');
 }
 
 function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed' | 'isNumberKey'> {

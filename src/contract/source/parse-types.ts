@@ -65,7 +65,7 @@ function parseParts(c: Cursor, kind: 'union' | 'intersection', parsePart: (c: Cu
 
 function parseOperator(c: Cursor): TypeNode {
   const { at, text } = c.token();
-  if (/^(?:keyof|readonly|unique|infer)$/.test(text) && c.isName() && startsType(c, 1)) {
+  if (/^(?:keyof|readonly|unique|infer)$/.test(text) && c.isName() && startsType(c)) {
     c.index++;
     const operand = parseOperator(c);
     if (text === 'keyof' || text === 'readonly') return { kind: text, operand, at };
@@ -91,9 +91,9 @@ function parseOperator(c: Cursor): TypeNode {
   return type;
 }
 
-/** Whether a type can begin at `ahead`. If so, the word before this token is an operator such as `keyof`. */
-function startsType(c: Cursor, ahead: number): boolean {
-  const { kind, text } = c.token(ahead);
+/** Whether a type can begin at the next token. If so, the current word is an operator such as `keyof`. */
+function startsType(c: Cursor): boolean {
+  const { kind, text } = c.token(1);
   if (kind === Kind.punctuation) return /^[({[<-]$/.test(text);
   return kind !== Kind.end && text !== 'extends' && text !== 'is';
 }

@@ -6,9 +6,9 @@ import { isAlive } from '../../base/system.ts';
 const CHECK_INTERVAL = 500;
 
 /** Calls `onExit` once, when the process that has started this one has ended. Does not keep this process alive. */
-export function watchLauncher(onExit: (pid: number) => void, env = process.env): void {
+export function watchLauncher(onExit: (pid: number) => void): void {
   // npm, pnpm and yarn set one of these two variables for every script.
-  if (env.npm_lifecycle_event === undefined && env.npm_command === undefined) return;
+  if (process.env.npm_lifecycle_event === undefined && process.env.npm_command === undefined) return;
   const parent = process.ppid;
   const timer = setInterval(() => {
     // On Windows, this process keeps the id of an ended parent.

@@ -35,7 +35,7 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
 /** Decodes percent escapes, and `+` to a space. A stray `%` stays as it is. Bytes that are not UTF-8 become U+FFFD. */
 function decode(text: string): string {
   // unescapeBytes() expects one character for each byte, so a text with other characters is first encoded as UTF-8.
-  return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1'), true).toString() : text;
+  return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1')).toString() : text;
 }
 
 export function tooMany(unit: 'pairs' | 'parts', limit: number): Error {

@@ -41,6 +41,8 @@ const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};
 const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
 /** A template literal type, with its types written as #{type}. */
 const template = (text: string) => ['`', text.replaceAll('#', '$'), '`'].join('');
+/** Ten templates, so a template of two of them has 100 combinations. */
+const TEN = [...'abcdefghij'].map((letter) => template(`${letter}#{number}`)).join(' | ');
 const THREE_DIGITS = `must match ^${'(?:0|1|2|3|4|5)'.repeat(3)}$`;
 const HUNDRED = `must be one of ${Array.from({ length: 10 }, (_, i) => `"0${i}"`).join(', ')}, … (100 in all)`;
 const VERSION = template('#{number}.#{number}.#{number}');
@@ -268,6 +270,7 @@ describe('the check of a JSON value', () => {
     [`${CHOSEN}type T = Known<'a' | 'b'>;`, { b: true }, ['/a is missing']],
     [`${CHOSEN}type T = Each<{ a?: 1; b: 2 }>;`, { b: true }, []],
     [TEMPLATE, 'a.$', []],
+    [`type P = ${TEN};\ntype T = ${template('#{P}-#{P}')};`, 'a1-j2', []],
     [TEMPLATE, 'abx', ['must be "a.x" or "a.$"']],
     [template("a.#{'x' | '$'}#{boolean | string}"), 'a.$1', []],
     [`type D = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9;\ntype T = ${template('#{D}#{D}')};`, '1', [HUNDRED]],

@@ -77,7 +77,7 @@ const MAX_NESTED = 1000;
  */
 export function usableRow(name: string, value: string): string {
   const isJson = attempt(() => JSON.parse(value) !== undefined, false);
-  if (isJson && (value.length <= MAX_NESTED || (value.match(/[[{]/g)?.length ?? 0) <= MAX_NESTED)) return value;
+  if (isJson && (value.match(/[[{]/g)?.length ?? 0) <= MAX_NESTED) return value;
   const limits = `at most ${MAX_VALUE_BYTES} bytes and ${MAX_NESTED} lists and objects`;
   return JSON.stringify({ id: name.slice(0, 200), unusable: `its value in the store is not JSON of ${limits}` });
 }

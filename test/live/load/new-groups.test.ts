@@ -51,5 +51,6 @@ test('a request stops asking for a group whose import hangs, and asks again wher
     return asks;
   };
   assert.equal(await asksWithin(14), 2);
+  assert.equal(await asksWithin(20), 1);
   assert.equal(await asksWithin(0.1), 4);
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { readTableFile, tableText } from '../../../src/operate/store/entries.ts';
+import { readTableFile, tableText, usableRow } from '../../../src/operate/store/entries.ts';
 import { type EndedHashes, noteEndedHashes } from '../../../src/operate/store/lost-changes.ts';
 
 function makeFolder(test: TestContext, text: string): string {
@@ -19,6 +19,17 @@ const ROW = '{"id":"0123456789ab","revoked_at":"2026-01-01T00:00:00Z","revoked_a
 it('readTableFile refuses a table with a repeated field in a row', (test) => {
   const folder = makeFolder(test, `{"production":[${ROW}]}`);
   assert.throws(() => readTableFile(folder), /production\/0 has the field "revoked_at" twice; remove one of them/);
+});
+
+it('usableRow returns the JSON of a row with at most 1000 lists and objects, and else a row that is quarantined', () => {
+  const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
+  for (const value of ['{"id":"a"}', '1', nested(1000), `["${'x'.repeat(5000)}"]`])
+    assert.equal(usableRow('a', value), value);
+  for (const value of [nested(1001), '', '{', 'undefined']) {
+    const { id, unusable } = JSON.parse(usableRow('a'.repeat(201), value));
+    assert.equal(id, 'a'.repeat(200));
+    assert.match(unusable, /^its value in the store is not JSON of at most \d+ bytes and 1000 lists and objects$/);
+  }
 });
 
 it('readTableFile returns an empty version for a copy of the store with a repeated field in a row', (test) => {

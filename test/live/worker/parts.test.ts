@@ -1,6 +1,7 @@
 // The parts of a worker, built in this process and without a supervisor.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createParams } from '../../../src/api/controller/create-params.ts';
 import { parseSettings } from '../../../src/base/config.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { createWorkerParts } from '../../../src/live/worker/parts.ts';
@@ -31,4 +32,22 @@ test('the parts look at no file of the data folder after close', async (t) => {
   assert.deepEqual([...waiting.values()].sort(), [250, 300]);
   parts.close();
   assert.deepEqual([...waiting.values()], []);
+});
+
+test('in development, a result that does not match its type is logged', async (t) => {
+  const dir = createFolder(t, {
+    'UserController.ts':
+      'export default class UserController { index(): { id: string } { return { id: 7 } as never; } }',
+  });
+  const settings = parseSettings({ CONTROLLERS_DIR: dir, DATA_DIR: dir, NODE_ENV: 'development' }, [], { cores: 1 });
+  const lines: Record<string, unknown>[] = [];
+  const sink = { write: (line: string) => void lines.push(JSON.parse(line)), flush() {} };
+  const { groups, close } = await createWorkerParts({ settings, log: createLog({ level: 'warn', sink }), sink });
+  t.after(close);
+  const operation = (await groups.find('user'))?.operations.get('index');
+  await operation?.method.call(operation.controller, {}, createParams({}));
+  assert.deepEqual(
+    lines.map(({ event, group, operation: name, pointer, message }) => [event, group, name, pointer, message]),
+    [['result-type-mismatched', 'User', 'index', '/id', 'must be a string']],
+  );
 });

@@ -237,6 +237,10 @@ test('no order is made while another process holds the lock, and the next check 
   await bench.tick();
   assert.equal(bench.orders.length, 0);
   assert.equal(bench.renewals.failures, 0);
+  assert.deepEqual(
+    bench.events.map(({ event, domains }) => [event, domains]),
+    [['certificate-ordered-elsewhere', ONE]],
+  );
   bench.locked = false;
   await bench.advance(15_000);
   assert.equal(bench.orders.length, 1);
@@ -301,6 +305,8 @@ describe('with renewal information', () => {
       bench.information = information;
       await bench.advance(59 * DAY);
       assert.equal(bench.orders.length, 0);
+      const failed = bench.events.filter(({ event }) => event === 'renewal-information-failed');
+      assert.equal(failed[0]?.error, information?.message);
       await bench.advance(2 * DAY);
       assert.equal(bench.orders.length, 1);
     }

@@ -72,6 +72,40 @@ test('announces the changes that come during the pause between two writes of the
   assert.equal(events[0], 'written');
 });
 
+test('writes the changes that the store has lost, and names each', async (t) => {
+  const stored = { same: '{"id":"same"}', rotated: '{"id":"rotated"}', revoked: '{"id":"revoked"}' };
+  const REVOKED = '{"id":"revoked","revoked_at":"2026-01-01T00:00:00Z"}';
+  const written: unknown[] = [];
+  const store = {
+    since: async () => ({ changes: [], version: '1', isComplete: true }),
+    read: async () => ({
+      entries: new Map(Object.entries(stored).map(([name, value]) => [name, { version: '7', value }])),
+    }),
+    async write(_space: string, changes: readonly { name: string; expectedVersion: string; value: string }[]) {
+      written.push(...changes.map(({ name, expectedVersion, value }) => [name, expectedVersion, value]));
+      return true;
+    },
+  } as unknown as FollowerOptions['store'];
+  const replica = {
+    ...{ version: () => '1', rows: () => new Map(), age: () => 0, apply() {}, markComplete() {}, publish: () => false },
+    lostChanges: () => Object.keys(stored),
+    restore: (name: string, row: string) =>
+      name === 'rotated' ? '{"id":"rotated","hash":"new"}' : name === 'revoked' ? REVOKED : row,
+  } as unknown as FollowerOptions['replica'];
+  const { log, lines } = createMemoryLog();
+  const follower = createFollower({ store, replica, log, onPublished() {}, onLook() {}, onChanged() {} });
+  t.after(() => follower.close());
+  await follower.look();
+  assert.deepEqual(written, [
+    ['rotated', '7', '{"id":"rotated","hash":"new"}'],
+    ['revoked', '7', REVOKED],
+  ]);
+  assert.deepEqual(lines, [
+    { event: 'store-rotation-restored', id: 'rotated' },
+    { event: 'store-revocation-restored', id: 'revoked' },
+  ]);
+});
+
 test('logs each reason why the store is away once, also where reasons alternate', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let reason: string | undefined;

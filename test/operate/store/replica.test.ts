@@ -282,6 +282,12 @@ for (const { way, name, seen, stored, expected } of seenWays)
     );
     const isLost = row(stored) !== JSON.stringify(production[0]);
     assert.deepEqual(replica.lostChanges(), isLost ? ['a'] : []);
+    const lost = lines.filter(({ event }) => /^store-\w+-lost$/.test(String(event)));
+    const expectedEvent = 'revoked_at' in seen ? 'store-revocations-lost' : 'store-rotations-lost';
+    assert.deepEqual(
+      lost.map(({ event, count }) => [event, count]),
+      isLost ? [[expectedEvent, 1]] : [],
+    );
     // The next process finds the same again, and another machine writes the change to the store.
     const again = openReplica(folder, createMemoryLog().log);
     again.replaceAll({ version: 'new/1/5', entries }, false);

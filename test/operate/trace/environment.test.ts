@@ -4,6 +4,8 @@ import { describe, it } from 'node:test';
 import { readTraceSettings, type TraceSettings } from '../../../src/operate/trace/environment.ts';
 import { type CreateSampler, SAMPLERS } from '../../../src/operate/trace/sampler.ts';
 import { newSpanId, newTraceId } from '../../../src/operate/trace/span.ts';
+import { announceTracing } from '../../../src/operate/trace/tracing.ts';
+import { createMemoryLog } from '../../support/memory-log.ts';
 
 const BASE = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 
@@ -12,6 +14,28 @@ function settingsOf(env: Record<string, string>): TraceSettings & { ignored: rea
   assert.equal(reading.kind, 'on', JSON.stringify(reading));
   return { ...reading.settings, ignored: reading.ignored.map(({ variable }) => variable) };
 }
+
+it('the start logs where traces go, or why there are none, and each variable that is ignored', () => {
+  const rows: readonly (readonly [env: Record<string, string>, lines: readonly object[]])[] = [
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://me:secret@collector:4318', OTEL_BSP_SCHEDULE_DELAY: '0' },
+      [
+        {
+          event: 'trace-variable-ignored',
+          variable: 'OTEL_BSP_SCHEDULE_DELAY',
+          reason: 'it is not a whole number from 1 to 2147483647; 5000 holds',
+        },
+        { event: 'traces-on', endpoint: 'http://collector:4318/v1/traces', sampler: 'parentbased_always_on' },
+      ],
+    ],
+    [{ ...BASE, OTEL_SDK_DISABLED: 'true' }, [{ event: 'traces-disabled', reason: 'OTEL_SDK_DISABLED is true' }]],
+  ];
+  for (const [env, expected] of rows) {
+    const { log, lines } = createMemoryLog();
+    announceTracing(env, log);
+    assert.deepEqual(lines, expected);
+  }
+});
 
 describe('readTraceSettings', () => {
   const endpoints: readonly (readonly [env: Record<string, string>, url: string])[] = [

@@ -172,6 +172,14 @@ describe('a replacement that loads something else', () => {
     assert.equal(agenda.takeNext().kind, 'generation');
   });
 
+  it('waits no longer when a generation serves', () => {
+    const { agenda } = createPair([false]);
+    agenda.applyResult(REPLACEMENT, DIFFERS, 0);
+    assert.deepEqual(agenda.takeNext(), { kind: 'wait', duration: 5000 });
+    agenda.applyResult({ kind: 'generation', cause: 'a' }, { kind: 'serving', release: '/a' }, 0);
+    assert.deepEqual(agenda.takeNext(), REPLACEMENT);
+  });
+
   it('makes a generation due when the folder has other code', () => {
     const { agenda, lines } = createPair([false]);
     agenda.applyResult(REPLACEMENT, { kind: 'differs', difference: 'other-code', groups: [] } as never, 0);

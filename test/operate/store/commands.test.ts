@@ -87,10 +87,10 @@ it('doctor reports a store that refuses writes, has another clock or key, and a 
   const address = addressOf(url);
   const hosts = address.hosts.map((each) => ({ ...each, host: '0.0.0.0' }));
   const settings = { store: { ...address, hosts }, storeKeys: [], controllersDir: process.cwd() };
-  const installation = { settings, inspection: { channels: ['chat'] } } as unknown as Installation;
+  const installation = { settings, inspection: { channels: ['chat', 'news'] } } as unknown as Installation;
   await checkStore(installation, (level, message) => findings.push(`${level} ${message}`));
   assert.deepEqual(findings.slice(0, 3), [
-    'note an event of a channel (chat) reaches one machine: see docs/CHANNELS.md',
+    'note an event of a channel (chat, news) reaches one machine: see docs/CHANNELS.md',
     'warning the connection has no TLS: remove sslmode=disable',
     'warning STORE_KEY is not set, so each machine has a session key of its own',
   ]);

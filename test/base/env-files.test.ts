@@ -31,6 +31,11 @@ test('a written file alone is read, and must be there', (context) => {
   assert.throws(() => withEnvFiles({}, 'none.env', dir), /ENV_FILE: cannot read .*none\.env/);
 });
 
+test('a file is not named by the text of a key, which an error would print', () => {
+  const key = '-----BEGIN PRIVATE KEY-----\nMIIC';
+  assert.throws(() => withEnvFiles({}, key), new Error('ENV_FILE: the value is not the path of a file'));
+});
+
 test('a byte order mark is no part of the first name, and UTF-16 is refused', (context) => {
   const dir = folder(context, { 'mark.env': '\uFEFFA=1\r\nB=2\r\n' });
   assert.deepEqual(withEnvFiles({}, 'mark.env', dir), { A: '1', B: '2' });

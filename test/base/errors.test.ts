@@ -35,7 +35,11 @@ describe('HttpError', () => {
       ['400', 'X', 'x'],
       'HttpError: the status is "400", it must be a whole number from 400 to 599',
     ],
-    ['headers of the class Headers', [400, 'X', 'x', { headers: new Headers({ a: 'b' }) }]],
+    [
+      'headers of the class Headers',
+      [400, 'X', 'x', { headers: new Headers({ a: 'b' }) }],
+      'HttpError: headers must be a plain object',
+    ],
     ['a code in lower case', [400, 'x', 'x'], 'HttpError: the code is "x", it must look like NAME_TAKEN'],
     ['an empty code', [400, '', 'x']],
     ['a code that is a number', [400, 1, 'x']],

@@ -254,4 +254,6 @@ test('describeFailure returns one line for any thrown value', () => {
     ['text', 'an unknown failure'],
   ];
   for (const [thrown, text] of rows) assert.equal(describeFailure(thrown), text);
+  for (const code of 'EACCES ENOENT ENOTDIR EEXIST EISDIR ELOOP EROFS EADDRINUSE EADDRNOTAVAIL EFBIG'.split(' '))
+    assert.match(describeFailure(Object.assign(new Error('x'), { code })), /^[a-z].*[a-z]{3}$/, code);
 });

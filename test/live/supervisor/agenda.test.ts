@@ -160,8 +160,13 @@ describe('a replacement that loads something else', () => {
       assert.deepEqual(agenda.takeNext(), REPLACEMENT);
     }
     assert.deepEqual(
-      lines.map(({ event, generation }) => ({ event, generation })),
-      [{ event: 'replacement-rejected', generation: 2 }],
+      lines.map(({ event, generation, effect }) => ({ event, generation, effect })),
+      [
+        {
+          ...{ event: 'replacement-rejected', generation: 2 },
+          effect: 'fewer workers serve until the folder loads again',
+        },
+      ],
     );
     agenda.applyResult(REPLACEMENT, { kind: 'replaced', count: 1 }, 0);
     assert.equal(agenda.tally.workersReplaced, 1);

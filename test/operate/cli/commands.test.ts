@@ -29,6 +29,22 @@ describe('gatefold', () => {
     });
   }
 
+  test('--help of each command says what it does, and what each word and flag means', async () => {
+    const described = async (words: readonly string[]): Promise<void> => {
+      const { code, out, err } = await here([...words, '--help']);
+      const name = ['gatefold', ...words].join(' ');
+      assert.deepEqual([code, err], [0, ''], name);
+      assert.match(out, /^Usage: gatefold[^\n]*\n\n[A-Z][^\n]{20,}\n/, name);
+      const rows = Array.from(out.matchAll(/^ {2}(\S+(?: \S+)?) *(.*)$/gm), ([, word = '', text = '']) => ({
+        word,
+        text,
+      }));
+      for (const { word, text } of rows) assert.match(text, /^[A-Za-z].{9,}/, `${name} ${word}`);
+      if (/ COMMAND /.test(out)) for (const { word } of rows) await described([...words, word]);
+    };
+    await described([]);
+  });
+
   test('--version prints the version of package.json', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
       version: string;

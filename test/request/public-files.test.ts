@@ -871,3 +871,10 @@ it('openFile reads nothing outside of the folder while a folder of the path beco
   }
   assert.deepEqual([...counts.keys()].sort(), ['none', 'root/a']);
 });
+
+it('openFile opens a file below the root of the disk', (test) => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-root-')));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'file.txt'), 'a');
+  assert.equal(String(openFile('/', join(folder, 'file.txt').slice(1))?.bytes), 'a');
+});

@@ -131,6 +131,12 @@ describe('relayOutput', () => {
     const { drained } = relayOutput({ pass() {} });
     cluster.emit('fork', { process: { stdout: new PassThrough() } } as never);
     for (const listener of cluster.listeners('fork').slice(before.length)) cluster.off('fork', listener as never);
-    await drained();
+    let isOver = false;
+    const end = drained().then(() => {
+      isOver = true;
+    });
+    await new Promise((later) => setImmediate(later));
+    assert.equal(isOver, false);
+    await end;
   });
 });

@@ -121,8 +121,10 @@ test('logs each reason why the store is away once, also where reasons alternate'
   const { log, lines } = createMemoryLog();
   const follower = createFollower({ store, replica, log, onPublished() {}, onLook() {}, onChanged() {} });
   t.after(() => follower.close());
-  for (reason of ['it was closed', 'it was reset', 'it was closed', 'it was reset', undefined, 'it was reset'])
+  for (reason of ['it was closed', 'it was reset', 'it was closed', 'it was reset', undefined, 'it was reset']) {
     await follower.look().catch(() => {});
+    assert.equal(follower.status().awayReason, reason ?? null);
+  }
   assert.deepEqual(
     lines.map(({ event, reason }) => reason ?? event),
     ['it was closed', 'it was reset', 'store-back', 'it was reset'],

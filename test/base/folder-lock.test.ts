@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -124,6 +124,15 @@ test('a holder that has ended is dead, also when its parent does not wait for it
   process.kill(Number(pid), 'SIGKILL');
   for (const end = Date.now() + 60_000; !isDead(holder, false) && Date.now() < end; ) await sleep(5);
   assert.equal(isDead(holder, false), true);
+});
+
+test('the name of a process has its id, its start and its machine', (t) => {
+  if (process.platform !== 'linux') return t.skip('only Linux has /proc');
+  // The name of the command is in brackets, and is `node` here.
+  const start = readFileSync('/proc/self/stat', 'utf8').split(' ')[21];
+  const [pid, named, machine, ...others] = processName().split('-');
+  assert.deepEqual([pid, named, others], [String(process.pid), start, []]);
+  assert.match(String(machine), /^[0-9a-f]{8}_\w+_pid__\d+_$/);
 });
 
 // Where /proc hides the processes of other users, only a signal shows whether a holder runs.

@@ -384,6 +384,7 @@ describe('an entry of the controllers folder', () => {
       "import { HttpError, type defineService } from 'gatefold';\nexport type Rules = typeof defineService;",
     ],
     ['types.ts', "export type { defineService } from 'gatefold';"],
+    ['types.ts', "export type Rules = typeof import('gatefold').defineService;"],
     [
       'whole.ts',
       "import * as gatefold from 'gatefold';\n// See defineService.\nexport const { HttpError } = gatefold;",

@@ -267,10 +267,10 @@ describe('createFolderWatch', () => {
     write(dir, 'AController.js', '22');
     assert.equal(await change, join(dir, 'AController.js'));
     assert.deepEqual(
-      lines.map(({ event, reason }) => [event, reason]),
+      lines.map(({ event, reason, effect }) => [event, reason, effect]),
       [
-        ['folder-missing', 'it does not exist'],
-        ['folder-restored', undefined],
+        ['folder-missing', 'it does not exist', 'the last generation serves on'],
+        ['folder-restored', undefined, undefined],
       ],
     );
   });

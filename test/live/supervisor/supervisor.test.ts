@@ -129,7 +129,10 @@ describe('a generation', () => {
     service.made.change = '/x/rules.js';
     await service.supervisor.start();
     assert.equal(service.serving().length, 2);
-    assert.equal(service.logged('folder-unstable')[0]?.file, '/x/rules.js');
+    assert.deepEqual(
+      service.logged('folder-unstable').map(({ file, effect }) => [file, effect]),
+      [['/x/rules.js', 'a state from before its change serves']],
+    );
   });
 
   it('tells the workers its state, so that they import no new file in the meantime', async (test) => {
@@ -153,6 +156,13 @@ describe('a generation', () => {
     assert.ok(others.some((message) => message.kind === 'generation' && message.state === 'rejected'));
     service.events().received(worker, { kind: 'requested', group: 'New' });
     assert.deepEqual(worker.sent, [{ kind: 'withheld', group: 'New', answer: 'changed' }]);
+    assert.deepEqual(
+      service.logged('new-group-withheld').map(({ worker: pid, reason }) => [pid, reason]),
+      [
+        [worker.pid, 'a generation is due'],
+        [worker.pid, 'the newest generation was rejected'],
+      ],
+    );
   });
 
   it('skips a file that hung in the last generation', async (test) => {
@@ -429,6 +439,18 @@ describe('a file that has not loaded', () => {
     await service.pass(5000);
     assert.deepEqual(service.story, ['quit 3', 'quit 4']);
     assert.equal(service.supervisor.status().generation, 1);
+  });
+
+  it('is named as lost when no worker is left, and the generation after that serves without it', async (test) => {
+    const service = await started(test, { groups: ['A', 'B'] });
+    service.made.load = withoutB;
+    for (const worker of service.workers.slice()) service.die(worker);
+    await service.settled();
+    assert.deepEqual(
+      service.logged('generation-degraded').map(({ generation, groups }) => [generation, groups]),
+      [[2, ['B']]],
+    );
+    assert.equal(service.serving().length, 2);
   });
 
   it('makes its trial serve a new group where no group serves', async (test) => {

@@ -3,7 +3,7 @@
 import { Reply } from '../api/controller/reply.ts';
 import type { ControllerParams } from '../api/controller.ts';
 import { crypto, hash } from '../base/builtins.ts';
-import { refusal } from '../base/errors.ts';
+import { checkAccess } from '../callers/access/credential-rights.ts';
 import type { DocumentedGroup, DocumentedService, DocumentInfo } from './documented.ts';
 import { createDocument } from './openapi.ts';
 
@@ -25,8 +25,7 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   let cachedPage: ReturnType<typeof addPolicy> | undefined;
 
   const openapi: Handler = async (_, { application }) => {
-    if (access === 'application' && application === undefined)
-      throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+    if (access === 'application') checkAccess(application, access);
     const currentGroups = await groups();
     const isUpToDate =
       currentGroups.length === documentedGroups.length &&

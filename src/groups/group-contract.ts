@@ -13,7 +13,7 @@ import type { Group, Operation, OperationMethod } from './operations.ts';
 
 export interface ContractOptions {
   /** Whether the service file says `results: 'declared'`. */
-  readonly sendsDeclared?: boolean;
+  readonly sendsDeclared: boolean;
   /** Reports results that differ from their type; when it is undefined, results are not checked. */
   readonly onMismatch?: ReportMismatch | undefined;
 }
@@ -22,7 +22,7 @@ export interface ContractOptions {
 export function withContract(
   group: Omit<Group, 'contract'>,
   source: ControllerReader,
-  { sendsDeclared = false, onMismatch }: ContractOptions,
+  { sendsDeclared, onMismatch }: ContractOptions,
 ): Group {
   const read = source.readContract(runTimeOperations(group));
   const { contract, requestChecks, resultCheckOf } = read;

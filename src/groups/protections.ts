@@ -66,7 +66,7 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     return guards.reverse();
   };
   const guards = { before: chainOf('_before'), around: chainOf('_around'), after: guardsOf('_after')[0] } as Guards;
-  const hasGuard = guards.before.length > 0 || guards.around.length > 0 || guards.after !== undefined;
+  const hasGuard = members.some(({ name }) => Object.hasOwn(GUARDS, name));
   return { declared, guards: hasGuard ? guards : undefined };
 }
 

@@ -121,7 +121,7 @@ export class Exchange {
   /** Says whether one of the two framing headers announces a body (RFC 9112, 6). */
   get hasBody(): boolean {
     const { contentLength, transferEncoding } = this.head;
-    return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
+    return transferEncoding !== undefined || Number(contentLength) > 0;
   }
 
   /** Says whether the request is a handshake whose socket the operation takes over. */

@@ -160,7 +160,7 @@ let lastValidHost: string | undefined;
 function checkHost(request: Request, { host, hostCount }: RequestHead): void {
   // HTTP/1.1 demands exactly one Host (RFC 9112, 3.2). HTTP/1.0 demands none.
   if (hostCount === 0 && request.httpVersionMinor === 0) return;
-  if (hostCount !== 1 || host === undefined || !HOST.test(host)) throw refusal('MALFORMED_HOST');
+  if (hostCount !== 1 || !HOST.test(host as string)) throw refusal('MALFORMED_HOST');
   lastValidHost = host;
 }
 

@@ -14,6 +14,7 @@ import { NEVER_A_BODY } from './answer/result.ts';
 import { tooLarge } from './body/body.ts';
 import type { Exchange } from './exchange.ts';
 import type { CallOptions } from './operation-call.ts';
+import type { ResolvedPath } from './router.ts';
 import { targetOf } from './web-request.ts';
 
 /** The methods that have no effect once the service has answered for a handler that is late. */
@@ -155,7 +156,7 @@ export function setTarget(exchange: Exchange): void {
 /** Returns the URL without the path of the group. A path may have several slashes between two segments. */
 function pathBelow({ request, resolvedPath, slugs }: Exchange): string {
   let url = request.url as string;
-  for (let i = (resolvedPath?.path.segments.length ?? 0) - slugs.length; i > 0; i--)
+  for (let i = (resolvedPath as ResolvedPath).path.segments.length - slugs.length; i > 0; i--)
     url = url.replace(/^\/+[^/?]*/, '');
   return url.startsWith('/') ? url : `/${url}`;
 }

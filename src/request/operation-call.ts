@@ -15,7 +15,7 @@ import type { ExchangeContexts } from './exchange-contexts.ts';
 import { perform } from './guarded-call.ts';
 import { handOver as handOverRequest } from './node-mount.ts';
 import { Params, type ParamsParts } from './params.ts';
-import { TimeLimits } from './time-limits.ts';
+import { type TimeLimit, TimeLimits } from './time-limits.ts';
 import { handOver as handOverSocket } from './upgrade.ts';
 
 export interface CallOptions extends ParamsParts {
@@ -112,8 +112,7 @@ export function createCallSteps(options: CallOptions) {
 
   /** Ends the time limit after a step before the body, whose arrival does not count. Notes the time that is left. */
   function pauseTimeLimit(exchange: Exchange): void {
-    const { timeLimit } = exchange;
-    if (timeLimit === undefined) return;
+    const timeLimit = exchange.timeLimit as TimeLimit;
     timeLimit.end();
     exchange.timeLeft = Math.max(1, timeLimit.deadline - performance.now());
   }

@@ -5,6 +5,7 @@ import { FALLBACK, isRoot } from '../base/group-name.ts';
 import { isHttps } from '../callers/access/cookies.ts';
 import { ALL_METHODS } from '../callers/access/cors.ts';
 import type { MountFacts } from '../groups/mount.ts';
+import { isRead } from './answer/conditional.ts';
 import type { Exchange } from './exchange.ts';
 import type { ParamsParts } from './params.ts';
 import { firstMatch, type ResolvedPath } from './router.ts';
@@ -25,7 +26,7 @@ export function createWebRequest(exchange: Exchange, parts: ParamsParts, bytes: 
   for (const [name, value] of Object.entries(request.headers))
     if (!OF_THE_CONNECTION.has(name) && name !== caller.keyHeader) headers.set(name, String(value));
   // A request with one of these methods has no body in the Fetch standard.
-  const body = verb === 'GET' || verb === 'HEAD' ? undefined : (exchange.body.stream ?? bytes);
+  const body = isRead(exchange) ? undefined : (exchange.body.stream ?? bytes);
   // Only the body of a mount is not inflated.
   if (body !== undefined && exchange.choice.operation.mount === undefined && headers.has('content-encoding')) {
     headers.delete('content-encoding');

@@ -65,5 +65,5 @@ export function checkRetry(retry: unknown, name: string): void {
 }
 
 export function isEventStream(value: unknown): value is EventStream {
-  return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true;
+  return Object(value)[BRAND] === true;
 }

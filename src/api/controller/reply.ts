@@ -55,5 +55,5 @@ export class Reply<Status extends number = number, Body = unknown> {
 Object.defineProperty(Reply.prototype, BRAND, { value: true });
 
 export function isReply(value: unknown): value is Reply {
-  return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true;
+  return Object(value)[BRAND] === true;
 }

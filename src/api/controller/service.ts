@@ -215,5 +215,5 @@ export class ErrorReply<Body = unknown> {
 Object.defineProperty(ErrorReply.prototype, ERROR_REPLY, { value: true });
 
 export function isErrorReply(value: unknown): value is ErrorReply {
-  return typeof value === 'object' && value !== null && (value as { [ERROR_REPLY]?: unknown })[ERROR_REPLY] === true;
+  return Object(value)[ERROR_REPLY] === true;
 }

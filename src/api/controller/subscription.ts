@@ -16,7 +16,7 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
   #isOver = false;
   #pending: { resolve(result: Result): void; reject(error: unknown): void } | undefined;
   /** The promise of the last call of `next`. A call while that one is pending waits for it. */
-  #waiting: Promise<unknown> | undefined;
+  #waiting: Promise<unknown> = Promise.resolve();
 
   constructor(opening: Promise<OpenChannel>, options: SubscribeOptions) {
     this.#options = options;
@@ -29,7 +29,7 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
   next(): Promise<Result> {
     if (this.#channel === undefined && !this.#isOver) return this.#opening.then(() => this.next());
     const next = () => this.next();
-    if (this.#pending !== undefined && this.#waiting !== undefined) return this.#waiting.then(next, next);
+    if (this.#pending !== undefined) return this.#waiting.then(next, next);
     const waiting = new Promise<Result>((resolve, reject) => {
       this.#pending = { resolve, reject };
       this.#channel?.waiting.add(this);
@@ -89,8 +89,8 @@ export class Subscription implements AsyncIterableIterator<ChannelItem> {
 
   /** @returns undefined when the next event has not come yet @throws HttpError SUBSCRIBER_TOO_SLOW */
   #take(): Result | undefined {
-    const channel = this.#channel;
-    if (this.#isOver || channel === undefined) return { done: true, value: undefined };
+    if (this.#isOver) return { done: true, value: undefined };
+    const channel = this.#channel as WorkerChannel;
     if (this.#needsReset) {
       this.#needsReset = false;
       return { done: false, value: { id: `${channel.epoch}.${this.#next - 1}`, event: 'reset', data: null } };

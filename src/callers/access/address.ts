@@ -6,7 +6,7 @@ import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
 
 export type TrustedProxies = Pick<BlockList, 'check'>;
 
-const NO_PROXIES: TrustedProxies = { check: () => false };
+const NO_PROXIES = new BlockList();
 
 /** @param entries valid addresses and CIDR blocks */
 export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {

@@ -40,8 +40,8 @@ function checkHeader(header: Record<string, unknown>) {
   const algorithm = typeof alg === 'string' ? ALGORITHMS.get(alg) : undefined;
   if (algorithm === undefined) throw new InvalidToken('alg-not-allowed');
   if (Object.hasOwn(header, 'crit')) throw new InvalidToken('crit-present');
-  if (kid === undefined) return { algorithm, kid };
-  if (typeof kid !== 'string' || kid.length > MAX_KID_LENGTH) throw new InvalidToken('kid-malformed');
+  if (kid !== undefined && (typeof kid !== 'string' || kid.length > MAX_KID_LENGTH))
+    throw new InvalidToken('kid-malformed');
   return { algorithm, kid };
 }
 

@@ -4,7 +4,7 @@
 // replies with the balance after the requests of all workers. Between two reports, two workers can spend the same
 // token. The balance is then negative and the caller has to wait, so the rate is exact over about a second.
 
-import { type BoundedMap, createBoundedMap } from '../../base/bounded-map.ts';
+import { createBoundedMap } from '../../base/bounded-map.ts';
 import { refusal } from '../../base/errors.ts';
 import type { Rate } from '../../base/rate.ts';
 import { type Bucket, callerKey, createCallerMap, fullBucket, refill } from './bucket.ts';
@@ -50,7 +50,7 @@ const REPORT_INTERVAL = 4;
 export function createRateLimiter(options: RateLimiterOptions = {}) {
   const { report, workers = 1, now = () => performance.now(), later = callLater } = options;
   const refused: Record<LimitKind, number> = { credential: 0, address: 0, operation: 0 };
-  let accounts: BoundedMap<Account> | undefined;
+  const accounts = createCallerMap<Account>();
   let unreportedAccounts = new Set<Account>();
   /** The delay of the scheduled report in milliseconds; infinite when none is scheduled. */
   let scheduledDelay = Number.POSITIVE_INFINITY;
@@ -96,8 +96,6 @@ export function createRateLimiter(options: RateLimiterOptions = {}) {
   }
 
   function accountOf(key: string, rate: Rate, time: number): Account {
-    // The map is created on first use, because most services set no limit.
-    accounts ??= createCallerMap();
     let account = accounts.get(key);
     if (account === undefined) {
       account = { callerKey: key, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
@@ -167,7 +165,7 @@ export function createRateLimiter(options: RateLimiterOptions = {}) {
       if (unreportedAccounts.size > 0) scheduleReport(time, [...unreportedAccounts].some(isUrgent));
     },
     /** Returns the refusals so far by kind, and the number of callers in memory. */
-    status: () => ({ refused, callers: accounts?.size() ?? 0 }),
+    status: () => ({ refused, callers: accounts.size() }),
   };
 }
 

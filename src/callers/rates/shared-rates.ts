@@ -49,7 +49,6 @@ export function createSharedLedger(options: SharedRatesOptions): Pick<Ledger, 's
 
   async function report(): Promise<void> {
     dueAt = Number.POSITIVE_INFINITY;
-    if (isReporting || unreported.size === 0) return;
     isReporting = true;
     reportedAt = now();
     const reported: [string, { spent: number; rate: Rate }][] = [];

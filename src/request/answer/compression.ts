@@ -5,6 +5,7 @@ import { isCompressible } from '../../base/files/media-types.ts';
 import { isSentByBrowserAlone } from '../../callers/access/origin-check.ts';
 import type { Exchange } from '../exchange.ts';
 import { codingsFor } from '../files/codings.ts';
+import { isRead } from './conditional.ts';
 
 /** @param extra more header lines: alternating names and values */
 type Send = (body: string | Uint8Array, extra: readonly string[]) => void;
@@ -35,9 +36,9 @@ const STAYS_AS_IT_IS = /^(?:etag|last-modified|set-cookie|content-encoding|conte
 export function createCompression(fail: (exchange: Exchange, error: unknown) => void): Compress {
   let jobs = 0;
   return (exchange, lines, body, send) => {
-    const { verb, request, answer } = exchange;
-    const isRead = verb === 'GET' || verb === 'HEAD';
-    if (!isRead || Buffer.byteLength(body) < MIN_BYTES || !isCompressibleAnswer(lines)) return send(body, NO_LINES);
+    const { request, answer } = exchange;
+    if (!isRead(exchange) || Buffer.byteLength(body) < MIN_BYTES || !isCompressibleAnswer(lines))
+      return send(body, NO_LINES);
     const codings = jobs < MAX_JOBS && !mayBeProbed(exchange) ? codingsFor(request.headers['accept-encoding']) : [];
     const coding = codings.find((one) => one.coding !== 'zstd' || 'zstdCompress' in zlib())?.coding;
     if (coding === undefined) return send(body, VARY);

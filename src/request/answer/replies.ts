@@ -215,14 +215,7 @@ export function createReplies({ log, respond, watchStream, run }: ReplyParts) {
   return {
     answer,
     /** Sends a file that no operation has returned. */
-    file(exchange: Exchange, fileAnswer: Answer): void {
-      try {
-        sendAnswer(exchange, fileAnswer);
-      } catch (error) {
-        cancelBody(fileAnswer.body);
-        respond.fail(exchange, error);
-      }
-    },
+    file: sendAnswer,
     /** Ends what the handler of a mount writes when its key is lost, and aborts `signal` of a socket for a drain. */
     watchHandedOver(exchange: Exchange): void {
       watchStream(exchange, (refusal) => exchange.answer.live?.fail(refusal));

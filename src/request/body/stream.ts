@@ -24,8 +24,8 @@ export function streamBody(
   if (!exchange.hasBody) return new ReadableStream({ start: (controller) => controller.close() });
   exchange.body.isStreamed = true;
   const coding = refuse === undefined ? codingOf(head.contentEncoding) : undefined;
-  if (head.contentLength !== undefined && Number(head.contentLength) > limit)
-    throw tooLarge(limit, Number(head.contentLength));
+  const announcedLength = Number(head.contentLength);
+  if (announcedLength > limit) throw tooLarge(limit, announcedLength);
   let fail: (error: unknown) => void = () => {};
   uploads.begin(exchange, (error) => fail(error));
   const inflate = coding?.createStream();

@@ -20,8 +20,9 @@ import type { Log } from '../../base/log.ts';
 import { mergeHeaders } from '../../base/own-headers.ts';
 import { isPlainObject } from '../../base/values.ts';
 import type { ServiceDefinition } from '../../callers/access/definition.ts';
+import { isRead } from '../answer/conditional.ts';
 import { nameKind } from '../answer/json.ts';
-import { type Answer, readHeaders } from '../answer/result.ts';
+import { type Answer, NO_BODY, readHeaders } from '../answer/result.ts';
 import type { TargetPath } from '../target.ts';
 import { codingsFor } from './codings.ts';
 import { createReleases } from './releases.ts';
@@ -113,15 +114,14 @@ export function createPublicFiles(options: PublicFilesOptions) {
 
   /** Finds the file that a path names, or a redirect to its one address. @throws HttpError METHOD_NOT_ALLOWED */
   function find(request: FileRequest): Answer | undefined {
-    const { path, verb, queryText } = request;
+    const { path, queryText } = request;
     if (!isServable(path.segments)) return undefined;
     for (const root of releases.rootsFor(path.segments)) {
       const found = locate(root, path);
       if (found === undefined) continue;
-      const isRead = verb === 'GET' || verb === 'HEAD';
       // A client must not learn which files a link reaches outside of the folder.
-      if ((!isRead || found.address !== undefined) && !isBelow(root, found.name)) continue;
-      if (!isRead) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
+      if ((!isRead(request) || found.address !== undefined) && !isBelow(root, found.name)) continue;
+      if (!isRead(request)) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
       if (found.address !== undefined) return redirect(found.address + (queryText === '' ? '' : `?${queryText}`));
       const answer = answerWith(found, request);
       if (answer !== undefined) return answer;
@@ -154,9 +154,9 @@ export function createPublicFiles(options: PublicFilesOptions) {
 
   /** Returns the page for a path that the front end routes, or the page for a path that names nothing. */
   function findPage(request: FileRequest): Answer | undefined {
-    const { verb, headers } = request;
+    const { headers } = request;
     const { segments, endsInSlash } = request.path;
-    if (verb !== 'GET' && verb !== 'HEAD') return undefined;
+    if (!isRead(request)) return undefined;
     const root = releases.current();
     if (root === undefined) return undefined;
     const takesPage = /(?:^|[,\s])text\/html\b/i.test(headers.accept ?? '');
@@ -189,8 +189,6 @@ function weightOf({ bytes }: FileContent): number {
   return ENTRY_BYTES + (bytes?.length ?? 0);
 }
 
-const NO_LINES = { headers: [], droppedHeaders: [], etag: undefined, lastModified: undefined };
-
 type HeaderFields = Readonly<Record<string, string | undefined>>;
 
 /** @throws TypeError when the function of the service file returns no plain object of headers */
@@ -204,10 +202,8 @@ function ownHeadersOf(name: string, headersOf: FileHeaders | undefined): HeaderF
 const readFields = (fields: HeaderFields) => readHeaders(Object.entries(fields), true);
 
 function redirect(address: string): Answer {
-  const body = { kind: 'whole', content: '' } as const;
-  // Without this, a browser may keep a 308 for ever.
-  const headers = ['Location', address, 'Cache-Control', 'no-cache'];
-  return { ...NO_LINES, status: 308, contentType: undefined, headers, body };
+  // Without `no-cache`, a browser may keep a 308 for ever.
+  return { status: 308, ...readFields({ Location: address, 'Cache-Control': 'no-cache' }), body: NO_BODY };
 }
 
 /** @param own headers of the service file, which win over `fields` @param lines headers that it cannot replace */

@@ -17,4 +17,5 @@ test('a service has the facts of its package.json, and defaults for those that a
     const info = { title: title ?? basename(root), version, description };
     assert.deepEqual(readServiceInfo(join(root, 'controllers')), info, JSON.stringify(manifest));
   }
+  assert.equal(readServiceInfo('/controllers').title, 'API');
 });

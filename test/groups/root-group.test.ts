@@ -151,6 +151,9 @@ describe('the root group', () => {
         ],
       );
     }
+    const plain = createGroups({ dir: createFolder(t, { 'Controller.mjs': group('index') }), log });
+    await plain.loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.deepEqual(Object.keys(createDocument(await plain.all(), { title: 't', version: '1' }, '').paths), ['/']);
   });
 });
 

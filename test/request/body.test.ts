@@ -232,6 +232,13 @@ describe('a refused body', () => {
       'MALFORMED_BODY',
     ]),
     [
+      'multipart without an end',
+      '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n',
+      { 'content-type': 'multipart/form-data; boundary=b' },
+      400,
+      'MALFORMED_BODY',
+    ],
+    [
       'multipart as the second of two media types',
       '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n--b--\r\n',
       { 'content-type': 'multipart/form-data; boundary=a, multipart/form-data; boundary=b' },

@@ -386,11 +386,12 @@ describe('a schema of a library as the result', () => {
     : { value: { id: value.id, at: value.at, isAsync } };
   return isAsync ? Promise.resolve(outcome) : outcome; } } });\n`;
   const source = `${HEAD}${SCHEMA}export default class XController {
-  static operations = { '*': { result: schema(false) as never }, later: { result: schema(true) as never } };
+  static operations = { '*': { result: schema(false) as never }, later: { result: schema(true) as never }, replyLater: { result: schema(true) as never } };
   now() { return { ...row(), at: 'now' }; }
   later() { return { ...row(), at: 'now' }; }
   date() { return { ...row(), at: new Date(0) }; }
   reply() { return new Answer(201, { ...row(), at: 'now' }); }
+  replyLater() { return new Answer(201, { ...row(), at: 'now' }); }
   json() { return { toJSON: () => ({ ...row(), at: 'now' }) }; }
   wrong() { return { ...row(), id: 'x' }; }
   nothing() {}
@@ -400,6 +401,7 @@ describe('a schema of a library as the result', () => {
     ['later', { id: 1, at: 'now', isAsync: true }],
     ['date', { id: 1, at: '1970-01-01T00:00:00.000Z', isAsync: false }],
     ['reply', { id: 1, at: 'now', isAsync: false }],
+    ['replyLater', { id: 1, at: 'now', isAsync: true }],
     ['json', { id: 1, at: 'now', isAsync: false }],
     ['wrong', 500],
     ['nothing', 'Done'],

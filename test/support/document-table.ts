@@ -80,6 +80,8 @@ export default class RouteController {
   'GET {id}/items/{item}'(_: undefined, params: ControllerParams<{ path: { id: Int; item: string } }>): void {}
   'PUT files/{path*}'(): void {}
   'PUT files/{file}'(): void {}
+  'POST files/{file}'(): void {}
+  'POST files/{path*}'(): void {}
   'GET export.csv'(data?: { a: string }): void {}
   'GET {id}.pdf'(): void {}
   'GET a.b'(): void {}
@@ -305,6 +307,8 @@ export const DOCUMENTS: Readonly<Record<string, DocumentFolder>> = {
           InvalidData
       put /api/route/files/{path} route_PUT_files_by_file; path path: string; ok
       x-put-rest /api/route/files/{path} route_PUT_files_by_path; path path: string; ok
+      post /api/route/files/{path} route_POST_files_by_file; path path: string; ok
+      x-post-rest /api/route/files/{path} route_POST_files_by_path; path path: string; ok
       get /api/route/export.csv route_GET_export_csv; query a?: string; ok; 422 InvalidData
       get /api/route/{id}.pdf route_GET_by_id_pdf; path id: string; ok
       get /api/route/a.b route_GET_a_b; ok

@@ -22,7 +22,7 @@ import type { HttpError } from '../../../src/base/errors.ts';
 import { type Credentials, createCredentials } from '../../../src/callers/credentials/credentials.ts';
 import { type ChangedRows, createEarlyRows } from '../../../src/callers/credentials/table/early-rows.ts';
 import { createLiveTable } from '../../../src/callers/credentials/table/live-table.ts';
-import { EMPTY_TABLE } from '../../../src/callers/credentials/table/table.ts';
+import { EMPTY_TABLE, parseTable } from '../../../src/callers/credentials/table/table.ts';
 import { updateTable } from '../../../src/callers/credentials/write/table-file.ts';
 import {
   createFolder,
@@ -582,6 +582,18 @@ test('close stops the polling of the table', async (t) => {
   writeTable(folder, one.row);
   await new Promise((resolve) => setTimeout(resolve, 600));
   assert.equal(await kindOf(credentials, one.token), 'refused');
+});
+
+test('a new row waits for two tables, and the same table counts once', () => {
+  const { row } = makeRow();
+  const early = createEarlyRows();
+  const [one, other] = [parseTable('{"production":[]}'), parseTable('{"production":[]}')];
+  early.note({ revoked: [], added: [JSON.stringify(row)] }, EMPTY_TABLE);
+  const isKnownAfter = (table: typeof one) => {
+    early.forget(table);
+    return early.with(table).rows.get(String(row.id)) !== undefined;
+  };
+  assert.deepEqual([EMPTY_TABLE, one, one, other].map(isKnownAfter), [true, true, true, false]);
 });
 
 test('10,000 new rows at most wait for the table', () => {

@@ -171,9 +171,11 @@ for (const [what, settings, methods, expected] of REFUSED) {
   });
 }
 
-test('a tool may leave out its body, also where a body has a file', async (t) => {
-  const source = `export default class AController { static operations = { created: { tool: true } };
-    created(data?: { cover: File }) { return { size: data?.cover.size ?? 0 }; } }`;
+test('a tool may leave out its body, also where a body has a file, and a body may be an endless type', async (t) => {
+  const source = `interface Endless { next: Endless }
+    export default class AController { static operations = { '*': { tool: true } };
+    created(data?: { cover: File }) { return { size: data?.cover.size ?? 0 }; }
+    red(data: Endless) {} }`;
   const api = await startShop(t, { 'AController.ts': source });
   assert.equal(textOf(await callTool(api, 'a_created')), '{"size":0}');
 });

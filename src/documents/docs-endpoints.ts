@@ -25,7 +25,7 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   let cachedPage: ReturnType<typeof addPolicy> | undefined;
 
   const openapi: Handler = async (_, { application }) => {
-    if (access === 'application') checkAccess(application, access);
+    if (access === 'application') checkAccess({ application }, access);
     const currentGroups = await groups();
     const isUpToDate =
       currentGroups.length === documentedGroups.length &&

@@ -45,11 +45,11 @@ export function checkBytes(target: string, from: number): void {
 const SLASH = 0x2f;
 const HASH = 0x23;
 
-/** Returns `/api` for `http://example.com/api`. */
+/** Returns `/api` for `http://example.com/api`, and '' for `http://example.com`. */
 function pathOfAbsolute(raw: string): string {
   const match = /^https?:\/\/([^/@]+)(\/.*)?$/i.exec(raw);
   if (match === null) throw refusal('MALFORMED_PATH', 'Cannot read the request target: it must begin with a slash');
-  return match[2] ?? '/';
+  return match[2] ?? '';
 }
 
 function decodeSegment(piece: string): string {

@@ -70,8 +70,8 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
   }
 
-  function checkApplication({ caller: { application } }: Exchange): undefined {
-    if (toolAccess === 'application') checkAccess(application, 'application');
+  function checkApplication({ caller }: Exchange): undefined {
+    if (toolAccess === 'application') checkAccess(caller, toolAccess);
   }
 
   /** @param authenticate the step that finds the user; the other half of this step, `access`, is empty for a message */
@@ -99,14 +99,10 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   return { beginMessage, checkApplication, createAnswerMessage };
 }
 
-function mayCall({ caller: { row, user, application } }: Exchange, tool: ListedTool): boolean {
+function mayCall({ caller }: Exchange, tool: ListedTool): boolean {
   try {
-    if (row !== undefined) checkCall(row, tool);
-    for (const rule of rulesOf(tool.access)) {
-      if (typeof rule === 'function') continue;
-      if (rule !== 'user' && rule !== 'caller') checkAccess(application, rule);
-      else if (user === undefined && (rule === 'user' || application === undefined)) return false;
-    }
+    if (caller.row !== undefined) checkCall(caller.row, tool);
+    for (const rule of rulesOf(tool.access)) if (typeof rule !== 'function') checkAccess(caller, rule);
     return true;
   } catch {
     // The checks throw the refusal that a call would get.

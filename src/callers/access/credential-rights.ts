@@ -3,7 +3,7 @@
 
 import type { AccessRule } from '../../api/controller/operations.ts';
 import type { CallingApplication } from '../../api/controller.ts';
-import { refusal } from '../../base/errors.ts';
+import { type HttpErrorOptions, refusal } from '../../base/errors.ts';
 import { groupNameOf } from '../../base/group-name.ts';
 import { methodOf, VERB_OPERATIONS } from '../../base/route-name.ts';
 import type { Exchange } from '../../request/exchange.ts';
@@ -57,7 +57,7 @@ export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }
  */
 export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange, 'caller'>): void {
   checkCall(row, exchange);
-  for (const scope of exchange.caller.application?.scopes ?? []) checkAccess(row.application, { scope });
+  for (const scope of exchange.caller.application?.scopes ?? []) checkAccess(row, { scope });
 }
 
 /** @param reason written to the log, and not sent */
@@ -73,12 +73,22 @@ export function storeAway(): Error {
   return refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
 }
 
-/** Checks a rule that asks for a key or a scope. @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
+/**
+ * Checks a rule that is no function.
+ *
+ * @param challenge the header of the refusal of a caller who is no user
+ * @throws HttpError `USER_REQUIRED`, `CREDENTIAL_REQUIRED`, `SCOPE_MISSING`
+ */
 export function checkAccess(
-  application: CallingApplication | undefined,
-  access: Extract<AccessRule, 'anyone' | 'application' | { scope: string }>,
-): void {
+  { application, user }: { readonly application?: CallingApplication | undefined; readonly user?: unknown },
+  access: Exclude<AccessRule, (...args: never[]) => unknown>,
+  challenge?: HttpErrorOptions,
+): undefined {
   if (access === 'anyone') return;
+  if (access === 'user' || access === 'caller') {
+    if (user !== undefined || (access === 'caller' && application !== undefined)) return;
+    throw refusal('USER_REQUIRED', undefined, challenge);
+  }
   if (application === undefined)
     throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
   if (access === 'application' || application.scopes?.includes(access.scope)) return;

@@ -15,7 +15,6 @@ import { checkAccess } from './credential-rights.ts';
 import type { ServiceDefinition } from './definition.ts';
 
 type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
-type AccessFunction = Extract<AccessRule, (...args: never[]) => unknown>;
 
 /**
  * @param service undefined when there is no service file
@@ -50,21 +49,9 @@ export function createCheckCaller(service: Service | undefined, parts: AccessPar
   }
 
   function checkRule(exchange: Exchange, rule: AccessRule): Promise<undefined> | undefined {
-    const { user, application } = exchange.caller;
-    if (typeof rule === 'function') return checkFunction(exchange, rule);
-    if (rule === 'user' || rule === 'caller') {
-      if (user !== undefined || (rule === 'caller' && application !== undefined)) return undefined;
-      throw refusal('USER_REQUIRED', undefined, challenge);
-    }
-    checkAccess(application, rule);
-    return undefined;
-  }
-
-  function checkFunction(exchange: Exchange, rule: AccessFunction): Promise<undefined> | undefined {
+    if (typeof rule !== 'function') return checkAccess(exchange.caller, rule, challenge);
     const outcome = contexts.run(exchange, () => rule(new RequestAccess(exchange, parts)));
-    if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
-    readVerdict(outcome);
-    return undefined;
+    return isThenable(outcome) ? Promise.resolve(outcome).then(readVerdict) : readVerdict(outcome);
   }
 
   return checkCaller;

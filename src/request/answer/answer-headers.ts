@@ -23,6 +23,7 @@ const OPEN_TO_ALL = [
   ...['Access-Control-Allow-Headers', '*, Authorization', ...NOSNIFF],
 ];
 export const NO_STORE = ['Cache-Control', 'no-store'];
+export const NO_LINES: readonly string[] = [];
 /** Shared caches take care of `Authorization` by themselves (RFC 9111, section 3.5), and not of a cookie. */
 const PRIVATE = ['Cache-Control', 'private'];
 const EXPOSE = 'Access-Control-Expose-Headers';
@@ -146,7 +147,6 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts) {
      */
     extended(usual: readonly string[], extra: readonly string[]): string[] {
       const lines = [...usual, ...extra];
-      if (extra.length === 0) return lines;
       // `usual` lacks the line if `origins`, a function of the author, has just answered differently.
       const index = lines.indexOf(EXPOSE);
       if (exposed === undefined && index >= 0) lines[index + 1] += `, ${namesOf(extra).join(', ')}`;

@@ -5,6 +5,7 @@ import { isCompressible } from '../../base/files/media-types.ts';
 import { isSentByBrowserAlone } from '../../callers/access/origin-check.ts';
 import type { Exchange } from '../exchange.ts';
 import { codingsFor } from '../files/codings.ts';
+import { NO_LINES } from './answer-headers.ts';
 import { isRead } from './conditional.ts';
 
 /** @param extra more header lines: alternating names and values */
@@ -27,7 +28,6 @@ const PACKERS: Readonly<Record<string, (body: string | Uint8Array, packed: Packe
   zstd: (body, packed) => zlib().zstdCompress(body, packed),
   gzip: (body, packed) => zlib().gzip(body, { level: 6 }, packed),
 };
-const NO_LINES: readonly string[] = [];
 const VARY = ['Vary', 'Accept-Encoding'];
 /** A validator of an operation is that of the bytes which the operation returned. */
 const STAYS_AS_IT_IS = /^(?:etag|last-modified|set-cookie|content-encoding|content-range)$/i;

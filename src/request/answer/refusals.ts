@@ -9,12 +9,10 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isErrorStatus } from '../../base/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { failEvent } from '../request-event.ts';
-import { type HeaderSet, NO_STORE } from './answer-headers.ts';
+import { type HeaderSet, NO_LINES, NO_STORE } from './answer-headers.ts';
 import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
 export type Refusals = ReturnType<typeof createRefusals>;
-
-const NO_HEADERS: readonly string[] = [];
 
 export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: boolean }) {
   let format: FormatError | undefined;
@@ -25,7 +23,7 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;
     const errorHeaders =
-      error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
+      error.headers === undefined ? NO_LINES : allowedErrorHeaders(error.headers, error.code, exchange, log);
     const detail = showsCauses ? { step: stepOf(exchange), ...causeFacts(error) } : undefined;
     const formatted = (exchange.answer.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
@@ -53,10 +51,10 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
   return {
     answerTo,
     /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
-    rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra = NO_HEADERS): string {
+    rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra = NO_LINES): string {
       const formatted = format?.(error, requestId, undefined, error);
       const type = ['Content-Type', formatted?.contentType ?? JSON_TYPE];
-      const lines = set.addTo([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...extra]);
+      const lines = set.addTo([...type, ...NO_STORE, ...(formatted?.headers ?? NO_LINES), ...extra]);
       return rawRefusal(error, requestId, lines, formatted);
     },
     /** Uses this `formatError` from now on; undefined for the usual error envelope. */

@@ -17,6 +17,7 @@ import {
   createOwnCorsSet,
   type HeaderSet,
   LAST_LINES,
+  NO_LINES,
   NO_STORE,
   type ServiceHeaders,
   uniteVary,
@@ -48,7 +49,6 @@ export interface ResponderOptions {
   readonly contexts: ExchangeContexts;
 }
 
-const NO_HEADERS: readonly string[] = [];
 /** Errors that end the connection: the next request cannot be found, or the body's rest is not worth reading. */
 const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
@@ -106,7 +106,7 @@ export class Responder {
     const set = this.#headerSetOf(exchange);
     const lines = exchange.caller.user === undefined ? set.json : set.personal;
     if (this.#compress === undefined || exchange.answer.capture !== undefined)
-      return this.#sendText(exchange, status, body, lines, NO_HEADERS, endsConnection);
+      return this.#sendText(exchange, status, body, lines, NO_LINES, endsConnection);
     this.#compress(exchange, lines, body, (content, extra) =>
       this.#sendText(exchange, status, content, lines, extra, endsConnection),
     );
@@ -146,7 +146,7 @@ export class Responder {
     const requested = exchange.request.headers['access-control-request-headers'];
     const headers = this.#headerSetOf(exchange).preflight(requested);
     if (this.#preflightStatus === 200)
-      return this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, this.#hasLongRest(exchange));
+      return this.#sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_LINES, this.#hasLongRest(exchange));
     // A 204 has no `Content-Length` (RFC 9110, 8.6).
     this.#sendWhole(exchange, 204, headers, '');
   }
@@ -242,7 +242,7 @@ export class Responder {
       return this.#sendText(exchange, status, text, set.uncached, headers, endsConnection);
     const lines = ['Content-Type', contentType ?? JSON_TYPE, ...NO_STORE, ...headers];
     const allLines = [...set.addTo(ownHeaders?.addTo(lines, false) ?? lines), ...LAST_LINES];
-    this.#sendText(exchange, status, text, allLines, NO_HEADERS, endsConnection);
+    this.#sendText(exchange, status, text, allLines, NO_LINES, endsConnection);
   }
 
   /**
@@ -256,7 +256,7 @@ export class Responder {
     status: number,
     body: string | Uint8Array,
     usual: string[],
-    extra: readonly string[] = NO_HEADERS,
+    extra: readonly string[] = NO_LINES,
     endsConnection = false,
   ): void {
     if (exchange.answer.capture !== undefined) return this.#deliver(exchange, status, usual, body);
@@ -265,7 +265,7 @@ export class Responder {
     if (endsConnection || (this.#isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
-    response.writeHead(status, extra === NO_HEADERS ? usual : this.#headerSetOf(exchange).extended(usual, extra));
+    response.writeHead(status, extra.length === 0 ? usual : this.#headerSetOf(exchange).extended(usual, extra));
     endAnswer(exchange, body, this.#options.isSecure);
     this.complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }

@@ -167,6 +167,8 @@ describe('an _around that', () => {
   const LATE: Readonly<Record<string, string>> = {
     'after its return': `async _around(next) { late(next); return { early: true } }`,
     'after its return, a second time': `async _around(next) { await next(); late(next); return { early: true } }`,
+    'after its return, while _after runs': `async _around(next) { late(next); return { early: true } }
+      _after() { return new Promise(setImmediate) }`,
     'after the time limit': `async _around(next, data, { signal }) {
       await new Promise((end) => signal.addEventListener('abort', end)); late(next); return {} }`,
   };

@@ -119,7 +119,8 @@ describe('signin and register answer malformed data with 400, also without provi
 
   test('the longest nonce, name and description are well formed', () =>
     withIdentity([], async ({ identity }) => {
-      const application = { name: 'n'.repeat(100), description: 'd'.repeat(500) };
+      // Each letter of the name is written as four characters, a letter and its marks.
+      const application = { name: '\u03b1\u0313\u0300\u0345'.repeat(100), description: 'd'.repeat(500) };
       const data = { credential: 'x', nonce: 'n'.repeat(255), application };
       await assert.rejects(identity.register(data, json), { code: 'IDENTITY_NOT_CONFIGURED' });
     }));

@@ -42,6 +42,12 @@ test('the paddings in the table of algorithms equal the constants of node:crypto
   }
 });
 
+/** Returns the largest number of so many bits. */
+const modulusOf = (bits: number) =>
+  Buffer.from(((1n << BigInt(bits)) - 1n).toString(16).padStart(2 * Math.ceil(bits / 8), '0'), 'hex').toString(
+    'base64url',
+  );
+
 test('a key that cannot be used has a reason', () => {
   const reasons: readonly (readonly [jwk: unknown, reason: string])[] = [
     [null, 'not an object'],
@@ -52,8 +58,10 @@ test('a key that cannot be used has a reason', () => {
     [{ ...ec.jwk, crv: 'secp256k1' }, 'its kty or crv is not supported'],
     [{ ...rsa.jwk, alg: 'ES256' }, 'its alg does not fit its kty'],
     [{ ...rsa.jwk, n: 5 }, 'its numbers are not a valid key'],
-    [{ ...rsa.jwk, n: Buffer.alloc(2500, 255).toString('base64url') }, 'its modulus has 20000 bits'],
+    [{ ...rsa.jwk, n: modulusOf(2047) }, 'its modulus has 2047 bits'],
+    [{ ...rsa.jwk, n: modulusOf(16_385) }, 'its modulus has 16385 bits'],
     [{ ...rsa.jwk, e: 'Aw' }, 'its exponent is even or below 65,537'],
+    [{ ...rsa.jwk, e: '__8' }, 'its exponent is even or below 65,537'],
   ];
   for (const [jwk, whyUnusable] of reasons) {
     const kid = Object(jwk).kid;
@@ -210,13 +218,16 @@ describe('parseKeySet', () => {
     );
   });
 
-  test('accepts a key of 3,072 bits with key_ops for verifying', () => {
-    const n = Buffer.alloc(384, 255).toString('base64url');
-    const [key] = parseKeySet({ keys: [{ kty: 'RSA', n, e: 'AQAB', key_ops: ['verify', 'encrypt'] }] });
-    assert.ok(key !== undefined && 'key' in key);
-    assert.equal(key.modulusBytes, 384);
-    assert.equal(key.algorithms.size, 6);
-  });
+  for (const bits of [2048, 3072, 16_384])
+    test(`accepts a key of ${bits} bits with key_ops for verifying`, () => {
+      const jwk = { kty: 'RSA', n: modulusOf(bits), e: 'AQAB', key_ops: ['verify', 'encrypt'] };
+      const [key] = parseKeySet({ keys: [jwk] });
+      assert.ok(key !== undefined && 'key' in key);
+      assert.equal(key.modulusBytes, bits / 8);
+      assert.equal(key.algorithms.size, 6);
+    });
+
+  test('accepts 100 keys', () => assert.equal(parseKeySet({ keys: Array(100).fill({}) }).length, 100));
 
   for (const value of [null, 1, 'keys', {}, { keys: {} }, { keys: Array(101).fill(rsa.jwk) }]) {
     test(`throws at ${JSON.stringify(value)?.slice(0, 20)}`, () => {

@@ -17,7 +17,7 @@ async function start(t: TestContext, limit: string, expectedErrors: readonly str
         export default class {
           static operations = { 'GET {id}': { limit: ${limit} } };
           async 'GET {id}'(data, { path }) {
-            if (path.id === 'bad') throw new HttpError(401, 'WRONG', 'x');
+            if (path.id === 'bad') throw new HttpError(400, 'WRONG', 'x');
             if (path.id === 'redirect') return Reply.redirect('/');
             if (path.id === 'stream') return new Blob(['a']).stream();
             if (path.id === 'fail') throw new Error('x');
@@ -103,12 +103,12 @@ describe("count: 'failures'", () => {
     'keeps what fails': [
       "{ rate: '2/h', count: 'failures' }",
       ['a', 'bad', 'a', 'fail', 'a', 'bad'],
-      [200, 401, 200, 500, 429, 429],
+      [200, 400, 200, 500, 429, 429],
     ],
     'does both for a value of by': [
       "{ rate: '2/h', by: () => 'all', count: 'failures' }",
       ['a', 'a', 'a', 'bad', 'bad', 'bad', 'a'],
-      [200, 200, 200, 401, 401, 429, 429],
+      [200, 200, 200, 400, 400, 429, 429],
     ],
   };
   for (const [name, [limit, paths, statuses]] of Object.entries(rows)) {
@@ -121,7 +121,7 @@ describe("count: 'failures'", () => {
   it('takes the token before, so guesses at a time are limited', async (t) => {
     const send = await start(t, "{ rate: '3/h', count: 'failures' }");
     const statuses = await Promise.all(Array.from({ length: 10 }, async () => (await send('bad'))[0]));
-    assert.deepEqual(statuses.sort(), [401, 401, 401, ...Array<number>(7).fill(429)]);
+    assert.deepEqual(statuses.sort(), [400, 400, 400, ...Array<number>(7).fill(429)]);
   });
 
   it('gives back over the supervisor, too, and an empty report is never sent', () => {

@@ -36,6 +36,7 @@ describe('resolve', () => {
     ['/api/x/y%2Fz', 'GET', '/api/{params} page=x slugs=y/z'],
     ['/api/x%252Fy', 'GET', '/api/{params} page=x%2Fy slugs='],
     ['/api/%2Fx', 'GET', '/api/{params} page= slugs=x'],
+    ['/api/x/!~%20%7E%C2%A0', 'GET', '/api/{params} page=x slugs=!~ ~\u00a0'],
     ['/api/register', 'POST', '/api/register page=register slugs='],
     ['/api/register/', 'POST', '/api/register page=register slugs='],
     ['/api/register', 'GET', '/api/{params} page=register slugs='],

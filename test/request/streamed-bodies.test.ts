@@ -25,6 +25,7 @@ before(async () => {
           'POST form': { accepts: ['multipart/form-data'] },
           'POST hal': { accepts: ['application/hal+json'] },
           'POST texts': { accepts: ['text/*'] },
+          'POST any': { accepts: ['*/*'] },
           'POST hold': { body: 'stream', bodyLimit: 50_000_000 },
           'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
           'POST flow': { body: 'stream', bodyLimit: 50_000_000 },
@@ -40,6 +41,7 @@ before(async () => {
         'POST form'(data) { return { isBlob: data instanceof Blob } }
         'POST hal'(data) { return { isBlob: data instanceof Blob } }
         'POST texts'(data) { return { isBlob: data instanceof Blob } }
+        'POST any'(data) { return { isBlob: data instanceof Blob } }
         async 'POST hold'(data) { await data.getReader().read(); await new Promise((done) => process.once('test:let-go', done)); return {} }
         'POST ignore'() { return { ignored: true } }
         'POST flow'() { return new Response('early') }
@@ -76,7 +78,7 @@ describe('accepts', () => {
 
   const hal = 'application/hal+json; a=b';
   const form = 'application/x-www-form-urlencoded';
-  /** A list that names a type that the gateway decodes is exact. The last row has no such type. */
+  /** A list that names a type that the gateway decodes is exact. The last two rows have no such type. */
   const exactRows: [path: string, accepted: (string | undefined)[], refused: (string | undefined)[]][] = [
     [
       '/json',
@@ -86,6 +88,7 @@ describe('accepts', () => {
     ['/form', ['multipart/form-data; boundary=b'], [undefined, 'application/json', form, 'text/plain', hal]],
     ['/hal', [hal], [undefined, 'application/json', 'application/vnd.api+json', 'text/plain']],
     ['/texts', [undefined, 'application/json', form, 'text/plain', 'text/csv', hal], ['image/png', 'a']],
+    ['/any', [undefined, 'application/json', form, 'text/plain', 'image/png', hal], ['a']],
   ];
   for (const [path, accepted, refused] of exactRows) {
     test(`of ${path} is its list`, async () => {

@@ -458,16 +458,28 @@ test('register returns a token that is accepted at once, and refused when the ta
 
 test('a store without a session key and without the new row makes issueSession and register throw', async (t) => {
   const folder = createFolder(t);
+  let change = () => {};
   const shared = {
-    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {}, onRowsChanged: () => {} },
+    ...{ refresh: async () => {}, register: async () => {}, onRowsChanged: () => {} },
     ...{ isTooOld: () => false, sharesSessionKey: true },
+    onChange(listener: () => void) {
+      change = listener;
+    },
   };
   const credentials = await createCredentials({
-    ...{ dataDir: folder, sessionKey: undefined, log: createMemoryLog(), shared },
+    ...{ dataDir: folder, sessionKey: undefined, log: createMemoryLog(), shared, now: () => 0 },
   });
   t.after(() => credentials.close());
-  assert.throws(() => credentials.issueSession('abcdefghijkl'), { code: 'SESSION_UNAVAILABLE' });
+  const issue = () => credentials.issueSession('abcdefghijkl').token;
+  assert.throws(issue, { code: 'SESSION_UNAVAILABLE' });
   assert.deepEqual(readdirSync(folder), []);
+  // The key of the store holds until the store says that it may have another one.
+  writeFileSync(join(folder, 'session.key'), KEY);
+  const token = issue();
+  writeFileSync(join(folder, 'session.key'), `${KEY}!`);
+  assert.equal(issue(), token);
+  change();
+  assert.notEqual(issue(), token);
   await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), { code: 'REGISTRATION_UNAVAILABLE' });
 });
 

@@ -212,3 +212,18 @@ describe('the access log of a service', () => {
     });
   }
 });
+
+test('an operation is noted once, by its verb, its route and the id of its request, when its first code runs', async (t) => {
+  const notes: string[][] = [];
+  const running = await startService({
+    controllers: {
+      'XController.mjs': `export default {
+        operations: { 'GET {id}': { access: () => true } }, 'GET {id}': () => ({}), created: () => ({}) }`,
+    },
+    parts: { noteBegin: (...note) => void notes.push(note) },
+  });
+  t.after(() => running.close());
+  for (const path of ['x/7', 'absent'])
+    await fetch(`${running.url}/api/${path}`, { headers: { 'x-request-id': path.replace('/', '-') } });
+  assert.deepEqual(notes, [['GET /api/x/{id}', 'x-7']]);
+});

@@ -25,7 +25,9 @@ export interface ServiceOptions {
   readonly controllers?: Readonly<Record<string, string>>;
   /** Settings, as environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
-  readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'observer' | 'transport'>>;
+  readonly parts?: Partial<
+    Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'observer' | 'transport' | 'noteBegin'>
+  >;
   /** The events of level error that the test expects. */
   readonly expectedErrors?: readonly string[];
 }

@@ -96,7 +96,7 @@ function match(pattern: Pattern, path: TargetPath, depth: number): RouteMatch | 
   for (let i = 0; i < literals.length; i++) {
     if (literals[i] !== segments[i]) return undefined;
   }
-  if (!hasParams) return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [], isPartOfSegment: false };
+  if (!hasParams) return { route, groupInUrl: segments[depth] ?? '', slugs: [], isPartOfSegment: false };
   const [first = '', ...others] = segments.slice(literals.length);
   // A decoded segment can contain a slash: `order%2Fdeleted`. Such a segment is split at its first slash only.
   const slashIndex = first.indexOf('/');

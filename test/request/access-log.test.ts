@@ -213,6 +213,26 @@ describe('the access log of a service', () => {
   }
 });
 
+test('a request whose client has left, and whose operation does not end, has its line when the worker gives it up', async (t) => {
+  const running = await startService({
+    controllers: {
+      'XController.mjs': "export default { index: () => new Promise(() => process.emit('test:endless')) }",
+    },
+  });
+  t.after(() => running.close());
+  const begun = once(process, 'test:endless');
+  const client = connect(running.port, '127.0.0.1').on('error', () => {});
+  client.write('GET /api/x HTTP/1.1\r\nHost: x\r\nX-Request-Id: endless\r\n\r\n');
+  await begun;
+  client.destroy();
+  const line = () => running.lines.find(({ event, request_id: id }) => event === 'request' && id === 'endless');
+  for (let turn = 0; turn < 1000 && line() === undefined; turn++) {
+    running.app.giveUpWork();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.deepEqual([line()?.status, line()?.bytes], [499, 0]);
+});
+
 test('an operation is noted once, by its verb, its route and the id of its request, when its first code runs', async (t) => {
   const notes: string[][] = [];
   const running = await startService({

@@ -322,6 +322,7 @@ describe('the number of form fields and parts is limited', () => {
       false,
     ]),
     ['a part with 128 KiB of headers', `${part('\r\nX: y'.repeat(21_800))}--b--\r\n`, M, true],
+    ['a part with over 128 KiB of headers', `${part('\r\nX: y'.repeat(21_840))}--b--\r\n`, M, false],
     ['a part with 1 MiB of headers', `${part('\r\nX: y'.repeat(170_000))}--b--\r\n`, M, false],
   ];
   let shipped: Service;

@@ -19,6 +19,7 @@ const CONTROLLER = `import type { DateOnly, Int, Uuid, ControllerParams } from '
     whole?: Int; flag?: boolean; day?: DateOnly; id?: Uuid; at?: Date; nested?: { deep: string };
     mode?: 'fast' | 'slow'; kind?: 'only'; many?: 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12;
     maybe?: string | null; either?: Int | 'auto'; never?: undefined; tree?: Tree;
+    form?: { a: string } | { b: string } | null;
     shape?: { kind: 'a'; a: string } | { kind: 'b' }; any?: Record<string, unknown>;
   }
   export default class {
@@ -70,6 +71,8 @@ const ROWS: readonly Row[] = [
     { type: ['integer'], allowedValues: ['auto'] },
     'must be a whole number or "auto"',
   ],
+  [{ form: {} }, '/form', 'anyOf', { type: ['object', 'null'] }, 'must be one of 2 kinds of object'],
+  [{ form: 1 }, '/form', 'anyOf', { type: ['object', 'null'] }, 'must be an object or null'],
   [{ never: 1 }, '/never', 'not', {}, 'must be left out'],
   [{ shape: { kind: 'c' } }, '/shape/kind', 'enum', { allowedValues: ['a', 'b'] }, 'must be "a" or "b"'],
   [{ shape: {} }, '/shape/kind', 'required', {}, 'is missing'],

@@ -102,3 +102,8 @@ export const FAULTS = {
   notLessThan: (limit: number) => fault('exclusiveMaximum', `must be less than ${limit}`, { limit }),
   notMultiple: (multipleOf: number) => fault('multipleOf', `must be a multiple of ${multipleOf}`, { multipleOf }),
 } as const;
+
+/** Returns the fault of a union for an object that is none of its objects. @param other the fault for other values */
+export function noneOfObjects(other: Fault, count: number): Fault {
+  return { ...other, message: `must be one of ${count} kinds of object` };
+}

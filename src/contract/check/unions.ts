@@ -15,6 +15,7 @@ import {
   joinAlternatives,
   KIND_DESCRIPTIONS,
   listLiterals,
+  noneOfObjects,
 } from './messages.ts';
 import { type Check, type CheckRun, type Compiler, type Mistake, PER_STEP } from './run.ts';
 import { emptyLike, setField } from './structures.ts';
@@ -89,7 +90,7 @@ function compileTextUnion(parts: readonly Part[], compiler: Compiler, fault: Fau
 function compileObjects(parts: readonly Part[], compiler: Compiler, fault: Fault): Check {
   const schemas = parts.map(({ schema }) => schema);
   const tag = parts.length < 2 ? undefined : findTag(schemas, compiler);
-  if (tag === undefined) return compileTrial(parts, fault);
+  if (tag === undefined) return compileTrial(parts, noneOfObjects(fault, parts.length));
   const byTagValue = new Map<unknown, Check>();
   for (const { schema, check } of parts)
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);

@@ -172,9 +172,9 @@ function withSignature<T>(part: 'data' | 'params', param: Param, reading: Readin
   });
 }
 
-function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
+function annotationOf({ span = [0, 0] }: Param, { module }: Scope): string {
   const text = module.source
-    .slice(type?.at, typeEnd)
+    .slice(...span)
     .replace(/[,=)\s]+$/, '')
     .replace(/\s+/g, ' ');
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;

@@ -147,7 +147,11 @@ describe('a constraint that nothing reads refuses the file', () => {
       'between export and its alias, below another comment',
       inClass('A', '/** A. */\nexport /** @minLength 3 */ type A = string;'),
     ],
-    ['behind a type', inClass('{ name: string /** @minLength 3 */ }')],
+    [
+      'behind a type',
+      inClass('{ name: string /** @minLength 3 */ }'),
+      /: created\(data: \{ name: string \/\*\* @minLength 3 \*\/ \}\): @minLength can/,
+    ],
     ['behind a type, before a semicolon', inClass('A', 'interface A {\n  name: string /** @minLength 3 */;\n}')],
     [
       'behind a field on its line',

@@ -176,11 +176,13 @@ function parseParams(c: Cursor): Param[] {
     const names = isPattern ? c.skipPattern().map(({ value }) => value) : [c.expectName()];
     const name = isPattern ? '' : (names[0] as string);
     const isOptional = c.accept('?');
-    const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.index + 1) : undefined;
-    const typeEnd = c.token().at;
+    const hasType = c.accept(':');
+    const typeAt = c.token().at;
+    const type = hasType ? c.refuseStrayTags(c.parseType(), from, c.index + 1) : undefined;
+    const span = [typeAt, c.token().at] as const;
     const hasDefault = c.accept('=');
     if (hasDefault) skipValue(c, end, ',');
-    params.push({ names, name, isOptional: isOptional || hasDefault, isRest, type, typeEnd, declaresField, doc });
+    params.push({ names, name, isOptional: isOptional || hasDefault, isRest, type, span, declaresField, doc });
     if (c.index < end) c.expect(',');
   }
   c.index = end + 1;

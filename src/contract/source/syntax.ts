@@ -72,7 +72,8 @@ export interface Param {
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  readonly typeEnd?: number;
+  /** The start and the end of the type in the source. The place of a mistake in it may be in between. */
+  readonly span?: readonly [number, number];
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
   readonly doc?: string | undefined;

@@ -126,7 +126,7 @@ describe('the server refuses a controller file with', () => {
     [
       'a type that the imported file does not export',
       operation('Order', "import type { Order } from './types.ts';"),
-      /there is no type Order here/,
+      /Order is imported from \.\/types\.ts, which exports no such type; export it there$/,
       { 'types.ts': 'export type Other = 1;' },
     ],
     [
@@ -424,7 +424,7 @@ describe('the server refuses a controller file with', () => {
     [
       'an absent type in files with circular `export *`',
       operation('Nope', "import type { Nope } from './types.ts';"),
-      /there is no type Nope here/,
+      /Nope is imported from \.\/types\.ts, which exports no such type; export it there$/,
       {
         'types.ts': "export * from './a.ts';\nexport * from './b.ts';\nexport * from './c.ts';",
         'a.ts': "export * from './types.ts';",
@@ -457,13 +457,13 @@ describe('the server refuses a controller file with', () => {
     [
       'a type named like a global type that the imported file does not export',
       operation('Partial<{ a: string }>', "import type { Partial } from './types.ts';"),
-      /there is no type Partial here/,
+      /Partial is imported from \.\/types\.ts, which exports no such type; export it there$/,
       { 'types.ts': 'export interface Order { a: string }' },
     ],
     [
       'a default export behind `export *`',
       operation('Order', "import type Order from './types.ts';"),
-      /there is no type Order here/,
+      /Order is imported from \.\/types\.ts, which exports no such type; export it there$/,
       { 'types.ts': "export type * from './order.ts';", 'order.ts': 'export default interface Order { a: string }' },
     ],
     [

@@ -30,13 +30,13 @@ export function failForPackage(name: string, type: PackageType, scope: Scope, fa
   return fail(`${name} comes from a package, whose types are not read`, cure ?? WRITE_OUT);
 }
 
-/** @param isGlobal whether the file does not import the name */
-export function failForMissing(name: string, isGlobal: boolean, fail: Fail): never {
+/** @param from the file from which the name is imported; undefined for a global name */
+export function failForMissing(name: string, from: string | undefined, fail: Fail): never {
+  if (from !== undefined)
+    return fail(`${name} is imported from ${from}, which exports no such type`, 'export it there');
   const message = `there is no type ${name} here`;
   if (name.includes('.')) return fail(`${message}, and namespaces are not read`, WRITE_OUT);
-  return isGlobal
-    ? fail(message, `global declarations are not read: export the type, and import it by name; or ${ASK}`)
-    : fail(message);
+  return fail(message, `global declarations are not read: export the type, and import it by name; or ${ASK}`);
 }
 
 /** Returns the advice for `typeof users.$inferInsert`, the type of a table of Drizzle, and for other values. */

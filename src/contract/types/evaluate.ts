@@ -189,8 +189,8 @@ export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>) {
     const args = node.args.map((arg) => (isReply ? readOr(() => evaluateArg(arg), failingShape) : evaluateArg(arg)));
     if (target === undefined) {
       // An imported name that no file exports is an error, even if it is `Date` or the name of another global type.
-      const isGlobal = !scope.module.imports.has(name);
-      return (isGlobal ? globalType(name, args, fail) : undefined) ?? failForMissing(name, isGlobal, fail);
+      const from = scope.module.imports.get(name)?.from;
+      return (from === undefined ? globalType(name, args, fail) : undefined) ?? failForMissing(name, from, fail);
     }
     if ('gatefoldName' in target)
       return gatefoldType(target.gatefoldName, args, fail) ?? fail(`${name} of gatefold has no JSON form`);

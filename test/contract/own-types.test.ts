@@ -141,12 +141,12 @@ describe('the refusal has the reason for', () => {
       '',
       /there is no type ApiUser here; global declarations are not read: export the type, and import it by name; or run/,
     ],
-    [
-      'a name that package.json lacks',
+    ...['#none/user', '#lib/gone'].map((name): [string, string, string, RegExp] => [
+      `a name for which package.json leads to no file: ${name}`,
       'User',
-      "import type { User } from '#none/user';",
-      /User comes from #none\/user, which the imports of package\.json do not have; write it there/,
-    ],
+      `import type { User } from '${name}';`,
+      new RegExp(`User comes from ${name}, and the imports of package\\.json lead to no such file; correct them$`),
+    ]),
     [
       'a table of Drizzle',
       'typeof users.$inferInsert',

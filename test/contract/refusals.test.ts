@@ -115,7 +115,7 @@ describe('the server refuses a controller file with', () => {
     [
       'a type from a path alias',
       operation('Order', "import type { Order } from '#types';"),
-      /Order comes from #types, which the imports of package\.json do not have/,
+      /Order comes from #types, and the imports of package\.json lead to no such file/,
     ],
     [
       'a type from a built-in module',

@@ -20,7 +20,7 @@ const SCHEMA_MAKERS: readonly (readonly [packages: RegExp, cure: string])[] = [
 export function failForPackage(name: string, type: PackageType, scope: Scope, fail: Fail): never {
   const { packageName, isInstalled } = type;
   if (!isInstalled && packageName.startsWith('#'))
-    fail(`${name} comes from ${packageName}, which the imports of package.json do not have`, 'write it there');
+    fail(`${name} comes from ${packageName}, and the imports of package.json lead to no such file`, 'correct them');
   if (!isInstalled && isTsconfigPath(scope.path, packageName))
     fail(
       `${name} comes from ${packageName}, a path of tsconfig.json, which Node does not follow`,

@@ -2,7 +2,7 @@
 // says from what each type was made. A type whose sources have changed is refused.
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { hash } from '../base/builtins.ts';
 import { attempt } from '../base/failure.ts';
 import { statOf } from '../base/fingerprint.ts';
@@ -104,9 +104,12 @@ export function listGlobalFiles(folder: string): string[] {
   });
 }
 
+/** Whether a path is that of made types. They are no source of other types: the file has its own digest. */
+export const isMadeFile = (path: string): boolean => basename(path) === MADE_TYPES_FILE;
+
 /** Whether a file has `declare global`, or is no module. */
 export function isGlobalFile(path: string): boolean {
-  if (!/\.[cm]?tsx?$/.test(path)) return false;
+  if (!/\.[cm]?tsx?$/.test(path) || isMadeFile(path)) return false;
   const text = readSourceOrEmpty(path);
   return !/^\s*(?:import|export)\b/m.test(text) || /\bdeclare\s+(?:global|module)\b/.test(text);
 }

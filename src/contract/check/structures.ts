@@ -106,13 +106,9 @@ export function compileObject(schema: Schema, { compile, parsesText, forDefaults
   // counts as sent only when it is an own property of the object.
   const isInherited = names.map((name) => name in Object.prototype);
   const declared = new Set(names);
-  const refuseUndeclared: Check = (_, run) => run.report(FAULTS.undeclared);
-  const undeclaredCheck =
-    typeof undeclaredSchema !== 'object'
-      ? undefined
-      : undeclaredSchema.not
-        ? refuseUndeclared
-        : compile(undeclaredSchema);
+  const refuse: Check = (_, run) => run.report(FAULTS.undeclared);
+  const compileOthers = (others: Schema): Check => (others.not ? refuse : compile(others));
+  const undeclaredCheck = typeof undeclaredSchema === 'object' ? compileOthers(undeclaredSchema) : undefined;
   // A schema without `properties` allows any fields.
   const keepsUndeclared = undeclaredSchema !== undefined || properties === undefined;
   const alwaysCopies = parsesText && !keepsUndeclared;

@@ -26,7 +26,7 @@ export class Unsupported extends Error {
   readonly cure: string | undefined;
   /** The type that TypeScript can write out; undefined when it cannot, or when the contract has it already. */
   wanted?: WantedType | undefined;
-  /** Whether the type was written out, and is that no more. Such a type refuses its file, also as a result. */
+  /** Whether the type was written out, and may be another one now. Such a type refuses its file, also as a result. */
   isStale = false;
   constructor(message: string, path: string, at: number, cure?: string) {
     super(message);

@@ -1,7 +1,8 @@
 // The errors of names whose types are not read. Each one says what to write instead, by the cause.
 import { isTsconfigPath } from '../source/declaration-file.ts';
-import { ASK, WRITE_OUT } from '../source/source-error.ts';
-import type { PackageType, Scope } from './look-up.ts';
+import { ASK, Unsupported, WRITE_OUT } from '../source/source-error.ts';
+import type { NameNode } from '../source/syntax.ts';
+import type { PackageType, Scope, UnreadType } from './look-up.ts';
 import type { Fail } from './shape.ts';
 
 /** Packages whose types come from values for which another package makes schemas. */
@@ -28,6 +29,11 @@ export function failForPackage(name: string, type: PackageType, scope: Scope, fa
     );
   const cure = SCHEMA_MAKERS.find(([packages]) => packages.test(packageName))?.[1];
   return fail(`${name} comes from a package, whose types are not read`, cure ?? WRITE_OUT);
+}
+
+export function failForUnread({ name, at }: NameNode, { unread, cure }: UnreadType, { path }: Scope): never {
+  const error = new Unsupported(`${name} is imported from ${unread}`, path, at, cure);
+  throw Object.assign(error, { isStale: cure !== undefined });
 }
 
 /** @param from the file from which the name is imported; undefined for a global name */

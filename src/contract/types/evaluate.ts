@@ -3,7 +3,7 @@
 import type { MadeTypes, TypeInPlace } from '../made-types.ts';
 import { CircularType, readOr, Unsupported, WRITE_OUT } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
-import { failForMissing, failForPackage, tableCure } from './advice.ts';
+import { failForMissing, failForPackage, failForUnread, tableCure } from './advice.ts';
 import { inferredField, inferredType, schemaOf } from './inferred.ts';
 import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
 import { evaluateMapped } from './mapped.ts';
@@ -181,8 +181,7 @@ export function createEvaluator(made?: Pick<MadeTypes, 'find' | 'findFresh'>) {
     const target = findType(name, scope);
     if (target !== undefined && 'packageName' in target)
       return nodeType(target) ?? inferredType(node, target, scope, fail) ?? failForPackage(name, target, scope, fail);
-    if (target !== undefined && 'missingFile' in target)
-      return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
+    if (target !== undefined && 'unread' in target) return failForUnread(node, target, scope);
     // The status of a `Reply` is known, even if the type of its body is not read.
     const isReply = target !== undefined && 'gatefoldName' in target && target.gatefoldName === 'Reply';
     const evaluateArg = (arg: TypeNode) => evaluate(arg, scope);

@@ -38,9 +38,15 @@ export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
   | { readonly gatefoldName: string }
   | { readonly enumValue: string | number }
-  | { readonly missingFile: string }
+  | UnreadType
   | PackageType
   | undefined;
+
+/** A name that is imported from an own file that is not read. A made type has a cure. */
+export interface UnreadType {
+  readonly unread: string;
+  readonly cure?: string;
+}
 
 /** A name that is imported from a package, whose types are not read. `exportedName` is its name there. */
 export interface PackageType {
@@ -93,10 +99,13 @@ function withKeys({ from, name }: Import, keys: readonly string[]): Import {
 function findImportedType({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundType {
   if (from === 'gatefold') return { gatefoldName: name };
   const loaded = load(path, from, 'type');
-  if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
-  return loaded === undefined || loaded === 'package'
-    ? { packageName: from, exportedName: name, isInstalled: loaded !== undefined }
-    : findExportedType(name, { ...loaded, load, typeParams: NO_TYPE_PARAMS }, seen);
+  if (loaded === undefined && from.startsWith('.')) return { unread: `${from}, where no .ts or .js file is found` };
+  if (loaded === undefined || loaded === 'package')
+    return { packageName: from, exportedName: name, isInstalled: loaded !== undefined };
+  // The place of a made type says whether the type is stale. An import does not have this place.
+  if (/contracts\.gen\.ts$/.test(loaded.path) && loaded.module.source.includes('/*gatefold {'))
+    return { unread: `${from}, which Gatefold alone reads`, cure: 'write the type that it was made for' };
+  return findExportedType(name, { ...loaded, load, typeParams: NO_TYPE_PARAMS }, seen);
 }
 
 function findExportedType(name: string, scope: Scope, seen: ExportSet): FoundType {

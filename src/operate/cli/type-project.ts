@@ -88,7 +88,7 @@ export async function openTypeProject(folder: string, wanted: readonly WantedTyp
       add('file', nameOf(path), madeTypes.digestOf(file?.text ?? readFileSync(path, 'utf8')));
       for (const { name, imported } of importsOf(path, file)) {
         if (name !== undefined) addPackage(name, `./${nameOf(dirname(path))}`);
-        if (isOwn(imported)) paths.add(realPathOf(imported));
+        if (isOwn(imported) && !madeTypes.isMadeFile(imported)) paths.add(realPathOf(imported));
       }
     }
     return [...sources.values()];
@@ -164,6 +164,7 @@ export function findLoss(start: ts.Node, project: TypeProject, packages: Set<str
     if (symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
     if (symbol === undefined || pathsOf(symbol).some(isLibrary)) return;
     const own = pathsOf(symbol).every(isOwn);
+    if (pathsOf(symbol).some(madeTypes.isMadeFile)) loss = `the sources of a type in ${madeTypes.MADE_TYPES_FILE}`;
     for (const path of pathsOf(symbol)) if (!isOwn(path)) visitPackage(packageOf(path) as string);
     for (const declaration of declarationsOf(symbol)) {
       const alias = ts.isTypeAliasDeclaration(declaration) ? declaration.name.text : '';

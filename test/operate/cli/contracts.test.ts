@@ -383,3 +383,35 @@ test('contracts asks for a TypeScript that it can ask', async (t) => {
   assert.match(strange.err, /can be asked: Cannot find module 'typescript\/unstable\/sync'/);
   assert.ok(strange.err.endsWith(remedy), strange.err);
 });
+
+test('a made type is no source of another one, and a controller does not import it', async (t) => {
+  const head = "import type { Without_User_id } from '../controllers/contracts.gen.ts';\n";
+  const cwd = makeTypeScriptProject(t, {
+    ...FILES,
+    // An empty file is no module, so its declarations would be global.
+    'controllers/contracts.gen.ts': '\n',
+    'src/types.ts': `${head}${TYPES}export const users: Without_User_id[] = [];\nexport type Own = Without_User_id & User;\n`,
+  });
+  const first = await contracts(t, cwd);
+  assert.deepEqual([first.code, first.out], [0, 'Wrote contracts.gen.ts: 2 types\n']);
+  assert.deepEqual(
+    sourcesByName(first.index).Without_User_id?.filter((source) => source.includes('.gen.')),
+    [],
+  );
+  assert.equal((await contracts(t, cwd, ['--check'])).code, 0);
+  writeFileSync(join(cwd, 'controllers/CController.ts'), taking('Own', fromTypes('Own')));
+  writeFileSync(join(cwd, 'controllers/DController.ts'), taking("Without<Own, 'id'>", fromTypes('Own, Without')));
+  const result = "import type { Without_User_id } from './contracts.gen.ts';\n";
+  writeFileSync(
+    join(cwd, 'controllers/EController.ts'),
+    `${result}export default class { index(): Without_User_id[] { return []; } }\n`,
+  );
+  const { code, err } = await contracts(t, cwd);
+  assert.equal(code, 1);
+  assert.match(err, /EController\.ts does not load: .*which Gatefold alone reads/);
+  assert.match(
+    err,
+    /CController\.ts does not load: .*Without_User_id is imported from \.\.\/controllers\/contracts\.gen\.ts, which Gatefold alone reads; write the type that it was made for$/m,
+  );
+  assert.match(err, /DController\.ts: Without<Own, 'id'> would lose the sources of a type in contracts\.gen\.ts/);
+});

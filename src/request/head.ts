@@ -148,16 +148,20 @@ export function isHandshake(request: Request): boolean {
  */
 export function checkHead(request: Request, head: RequestHead): void {
   if (request.httpVersionMajor !== 1) throw refusal('HTTP_VERSION_NOT_SUPPORTED');
-  checkHost(request, head);
+  if (head.hostCount !== 1 || head.host !== lastValidHost) checkHost(request, head);
   if (head.authorizationCount > 1) throw refusal('DUPLICATE_AUTHORIZATION');
   if (request.rawHeaders.length > 2 * MAX_HEADER_LINES) throw refusal('TOO_MANY_HEADERS');
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
+/** Nearly every request has the Host of the request before, so nearly none is checked again. */
+let lastValidHost: string | undefined;
+
 function checkHost(request: Request, { host, hostCount }: RequestHead): void {
   // HTTP/1.1 demands exactly one Host (RFC 9112, 3.2). HTTP/1.0 demands none.
   if (hostCount === 0 && request.httpVersionMinor === 0) return;
   if (hostCount !== 1 || !HOST.test(host as string)) throw refusal('MALFORMED_HOST');
+  lastValidHost = host;
 }
 
 /**

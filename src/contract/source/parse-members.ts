@@ -30,8 +30,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   const from = c.index;
   const modifiers: string[] = [];
   const decoratorName = skipDecorators(c);
-  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c)) || c.is('*'))
-    modifiers.push(c.next().text);
+  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c)) || c.is('*')) modifiers.push(c.next().text);
   // A comment can come before the decorators and the modifiers, or between these and the name.
   const docIndex = ownDoc === undefined ? c.index : from;
   const doc = joinDocs(ownDoc, c.token().doc);

@@ -18,9 +18,11 @@ export type Report = (exchange: Exchange, status: number, bytes: number) => void
 
 export function createReport({ accessLog, observer, basePath }: ResponderOptions): Report {
   function report(exchange: Exchange, status: number, bytes: number): void {
-    const now = performance.now();
-    accessLog?.(exchange, status, bytes, now);
-    observer?.answered(exchange, status, bytes, now - exchange.startedAt, routeOf(exchange, basePath));
+    if (accessLog !== undefined || observer !== undefined) {
+      const now = performance.now();
+      accessLog?.(exchange, status, bytes, now);
+      observer?.answered(exchange, status, bytes, now - exchange.startedAt, routeOf(exchange, basePath));
+    }
     endEvent(exchange, status, bytes);
   }
 

@@ -139,7 +139,7 @@ describe('the check has a bound for', () => {
       'unions in unions',
       `type A = { a: string; b: 1 } | { a: string; c: 1 };\n${Array.from({ length: 12 }, (_, i) => `type U${i} = { n: ${i === 0 ? 'A' : `U${i - 1}`}; x: 1 } | { n: ${i === 0 ? 'A' : `U${i - 1}`}; y: 1 };`).join('\n')}\ntype T = U11;`,
       () => nested(12, (n) => ({ n: n ?? { a: 'x', d: 1 }, x: 1, y: 1 })),
-      'must be an object',
+      'must be one of 2 kinds of object',
     ],
     [
       'a pattern with two repetitions on a long text',

@@ -96,7 +96,7 @@ export function instantiate(name: string, module: Fields): Exported {
     levels.push({ className: classOf(holder)?.name, holder });
     holder = Object.getPrototypeOf(holder);
   }
-  if ([controller, ...levels.map(({ holder }) => holder)].some(isProxy))
+  if ([exported, controller, ...levels.map(({ holder }) => holder)].some(isProxy))
     throw new LoadRefusal(
       'INVALID_EXPORT',
       'it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself',

@@ -291,6 +291,10 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
   ],
   'a Proxy from the constructor': [klass('constructor() { return new Proxy(this, { get: () => refuse }) }'), PROXY],
   'a Proxy of an object': [`export default new Proxy({ ${RAN} }, { get: () => refuse })`, PROXY],
+  'a Proxy of the class, which has the settings': [
+    `class X { ${RAN} } export default new Proxy(X, { get: (x, key) => key === 'operations' ? settings : x[key] })`,
+    PROXY,
+  ],
   'a Proxy of an instance': [`class X { ${RAN} } export default new Proxy(new X(), { get: () => refuse })`, PROXY],
   'a Proxy of the prototype': [
     `class B { ${RAN} } class X { index() {} }

@@ -47,7 +47,13 @@ test('a byte order mark is no part of the first name, and UTF-16 is refused', (c
   );
 });
 
-for (const line of ['RATE_LIMIT: 100/s', '\uFEFFRATE_LIMIT: 100/s', '\texport  RATE_LIMIT = 100/s'])
+for (const line of [
+  'RATE_LIMIT: 100/s',
+  '\uFEFFRATE_LIMIT: 100/s',
+  '\texport  RATE_LIMIT = 100/s',
+  'RATE_LIMIT 100/s',
+  'set RATE_LIMIT=100/s',
+])
   test(`a setting is refused that Node does not read: ${JSON.stringify(line)}`, (context) => {
     const dir = folder(context, { '.env': `A=1\n# STORE=file\n${line}\n` });
     // The version of Node and the line above decide whether Node loses a line.

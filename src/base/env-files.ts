@@ -62,8 +62,7 @@ export function withEnvFiles(env: Environment, envFile: string, cwd?: string, pa
 
 /**
  * Returns the settings that have a line. Node loses some: Node 20 the one after an indented comment, and later versions
- * the one after `NAME= `. All of them ignore `NAME: value` and `NAME value`. A service without its RATE_LIMIT must not
- * start.
+ * the one after `NAME= `. All ignore `NAME: value` and `NAME value`. A service without its RATE_LIMIT must not start.
  */
 function settingsIn(text: string): string[] {
   const names = settingRows({ cores: 1 }).map(({ name }) => name);

@@ -193,6 +193,9 @@ describe('a path outside of BASE_PATH', () => {
       ['/tasks/', html, 200, 'content of index.html'],
       ['/missing.js', html, 404, 'content of 404.html'],
       ['/tasks/7', { accept: 'application/json' }, 404, 'content of 404.html'],
+      ['/tasks/7', { accept: 'a/b, text/html ; level=1;q=0.1' }, 200, 'content of index.html'],
+      ['/tasks/7', { accept: 'text/html;level=1; q=0.0, */*' }, 404, 'content of 404.html'],
+      ['/tasks/7', { accept: 'text/html-x' }, 404, 'content of 404.html'],
     ];
     for (const [path, headers, status, content] of rows) {
       const answer = await get(path, headers);

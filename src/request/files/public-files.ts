@@ -58,6 +58,8 @@ const ENTRY_BYTES = 1024;
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 const INDEX = 'index.html';
 const NOT_FOUND_PAGE = '404.html';
+/** Finds `text/html` among the types that a client takes, but not with `q=0`. */
+const TAKES_PAGE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:[,;]|$))[^,;]*)*(?:,|$)/i;
 
 interface Found {
   readonly root: string;
@@ -159,8 +161,11 @@ export function createPublicFiles(options: PublicFilesOptions) {
     if (!isRead(request)) return undefined;
     const root = releases.current();
     if (root === undefined) return undefined;
-    const takesPage = /(?:^|[,\s])text\/html\b/i.test(headers.accept ?? '');
-    if (fallback !== undefined && takesPage && !(segments.at(-1)?.includes('.') && !endsInSlash)) {
+    if (
+      fallback !== undefined &&
+      TAKES_PAGE.test(headers.accept ?? '') &&
+      !(segments.at(-1)?.includes('.') && !endsInSlash)
+    ) {
       const page = fileAt(root, fallback);
       if (page !== undefined) return answerWith(page, request);
     }

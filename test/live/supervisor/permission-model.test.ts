@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { SERVER, startService } from '../../support/cluster-server.ts';
+import { SERVER, type ServiceOptions, startService } from '../../support/cluster-server.ts';
 import { controller, createFolder, write } from '../../support/folder.ts';
 import { makeKey, signByHand, startCountingServer } from '../../support/identity-tokens.ts';
 
@@ -16,8 +16,8 @@ export default defineService({ background: { tick: { every: '1s', run: ({ log })
 const skip = major < 22 && 'the permission model of Node 20 is an experiment';
 
 /** Starts the service as docs/OPERATING.md says. Node 22 wants a star after each folder. */
-async function startRestricted(test: TestContext, isDataWritable = true) {
-  const dir = createFolder(test, { 'TestController.js': controller(1), 'service.js': SERVICE_FILE });
+async function startRestricted(test: TestContext, isDataWritable = true, other: ServiceOptions = {}) {
+  const dir = createFolder(test, { 'TestController.js': controller(1), 'service.js': SERVICE_FILE, ...other.files });
   const data = join(dirname(dir), 'data');
   mkdirSync(data, { recursive: true });
   const key = makeKey('RS256');
@@ -38,7 +38,11 @@ async function startRestricted(test: TestContext, isDataWritable = true) {
     ...(isDataWritable ? [`--allow-fs-write=${data}/*`] : []),
     ...(flags.has('--allow-net') ? ['--allow-net'] : []),
   ];
-  const service = await startService(test, { dir, env: { NODE_OPTIONS: options.join(' ') } });
+  const service = await startService(test, {
+    ...other,
+    dir,
+    env: { NODE_OPTIONS: options.join(' '), ...other.env },
+  });
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss: provider.url, aud: 'page', sub: 'ada', iat: now, exp: now + 600 };
   const credential = signByHand(key, { alg: 'RS256', kid: 'RS256', typ: 'JWT' }, claims);
@@ -80,4 +84,22 @@ test('without --allow-fs-write, the log names this flag', { skip }, async (t) =>
   const flag = /Use --allow-fs-write/;
   assert.match(String((await service.logged('service-mark-not-kept')).reason), flag);
   assert.match(JSON.stringify(await service.logged('request-failed')), flag);
+});
+
+test('a worker ends and the service stops in a working folder that may not be read', { skip }, async (t) => {
+  const files = { 'ExitController.js': 'export default { GET() { process.exit(3); } };' };
+  const { service } = await startRestricted(t, true, { files, cwd: '/' });
+  await fetch(`http://127.0.0.1:${service.port}/api/exit`).catch(() => {});
+  assert.equal((await service.logged('worker-died')).reason, 'it ended the process with exit code 3');
+  service.process.kill('SIGTERM');
+  assert.equal((await service.exited).code, 0);
+  assert.ok(!service.lines.some(({ event }) => event === 'supervisor-exception'));
+});
+
+test('a PUBLIC_DIR that may not be read ends the start with one line that names the flag', { skip }, async (t) => {
+  const env = { PUBLIC_DIR: '/usr/share' };
+  await assert.rejects(
+    startRestricted(t, true, { env }),
+    /PUBLIC_DIR: \/usr\/share cannot be served: .*--allow-fs-read/,
+  );
 });

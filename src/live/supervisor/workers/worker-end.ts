@@ -1,6 +1,7 @@
 // The reason why a worker ended, for the log. A process that ends by a signal cannot give a reason itself.
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { attempt } from '../../../base/failure.ts';
 import type { Heap } from '../../../base/worker-note.ts';
 
 type ProcessEnd = Pick<ChildProcess, 'exitCode' | 'signalCode'>;
@@ -17,7 +18,10 @@ export function describeEnd({ exitCode, signalCode }: ProcessEnd, heap?: Heap): 
 function describeFolder(): string {
   // Node keeps the path since the settings were read.
   const folder = process.cwd();
-  return existsSync(folder) ? '' : `; its working folder ${folder} is gone: start the service in a folder that stays`;
+  // The permission model may refuse the look.
+  return attempt(() => existsSync(folder), true)
+    ? ''
+    : `; its working folder ${folder} is gone: start the service in a folder that stays`;
 }
 
 /** Describes a worker whose event loop did not turn. Near the limit of the heap, V8 only collects garbage. */

@@ -202,6 +202,8 @@ export async function startTest({
     as(caller) {
       if (caller === null || 'id' in caller) return createCaller(address, { userToken: addUser(caller) });
       const { application, handler, groups = handler === undefined ? '*' : undefined, methods, user } = caller;
+      // Without this check, a user whose id is missing would be a credential with all rights.
+      if (!application) throw new TypeError('A caller needs the id of a user, or an application');
       const id = `test${String(testCallers.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
       const row = {

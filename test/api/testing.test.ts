@@ -109,6 +109,11 @@ describe('startTest', async () => {
     assert.equal((await sdk.fetch('/book', { headers: { Authorization: 'Bearer gfk_unknown' } })).status, 401);
   });
 
+  it('refuses a caller that has neither an id nor an application', () => {
+    for (const caller of [{ name: 'Ann' }, { application: undefined }, { application: null, groups: ['book'] }])
+      assert.throws(() => api.as(caller as never), /^TypeError: A caller needs the id of a user, or an application$/);
+  });
+
   it('runs no task without a service file', () =>
     assert.rejects(api.run('nightly'), new Error('No task nightly: the service file has no tasks')));
 

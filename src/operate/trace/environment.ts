@@ -81,7 +81,9 @@ export function readTraceSettings(env: Environment) {
   }
 
   try {
-    if (readVariable('OTEL_SDK_DISABLED').toLowerCase() === 'true') return off('OTEL_SDK_DISABLED is true', true);
+    const disabled = readVariable('OTEL_SDK_DISABLED').toLowerCase();
+    if (disabled === 'true') return off('OTEL_SDK_DISABLED is true', true);
+    if (!['', 'false'].includes(disabled)) ignore('OTEL_SDK_DISABLED', 'it is neither true nor false; false holds');
     const exporters = readVariable('OTEL_TRACES_EXPORTER');
     if (exporters === 'none') return off('OTEL_TRACES_EXPORTER is none', true);
     if (exporters !== '' && !listOf(exporters).includes('otlp')) return off('OTEL_TRACES_EXPORTER is not otlp');

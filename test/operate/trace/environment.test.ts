@@ -149,6 +149,7 @@ describe('readTraceSettings', () => {
     ['OTEL_BSP_MAX_QUEUE_SIZE', '4096', 'delay', 5000],
     ['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', 'PURGE', 'delay', 5000],
     ['OTEL_BSP_SCHEDULE_DELAY', 'soon', 'delay', 5000],
+    ['OTEL_SDK_DISABLED', 'yes', 'samplerName', 'parentbased_always_on'],
   ];
   for (const [variable, text, key, value] of ignored)
     it(`ignores ${variable}=${text}, and reports the variable`, () => {

@@ -1,7 +1,7 @@
 // Reads and checks a provider's public keys (JWK, RFC 7517), and selects the key for a token. jwks.ts fetches the keys,
 // and jws.ts verifies signatures with them.
 
-import type { AsymmetricKeyDetails, JsonWebKeyInput, KeyObject } from 'node:crypto';
+import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
 import { attempt } from '../../base/failure.ts';
 import { type Fields, isObject } from '../../base/values.ts';
@@ -56,7 +56,8 @@ export function parseKey(jwk: unknown): ProviderKey {
   const key = importKey(jwk, algorithm);
   if (key === undefined) return refuse('its numbers are not a valid key');
   if (algorithm.kty !== 'RSA') return { kid, algorithms, key, modulusBytes: 0 };
-  const { modulusLength, publicExponent } = key.asymmetricKeyDetails as Required<AsymmetricKeyDetails>;
+  // A key without these details would have no size that is allowed.
+  const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
     return refuse(`its modulus has ${modulusLength} bits`);
   // With the exponent 1, a signature equals its message. With other small exponents, signatures have been forged.

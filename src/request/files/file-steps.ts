@@ -30,11 +30,16 @@ export function createFileSteps({ files, groups, respond }: StepParts, headersOf
   const requestOf = ({ verb, resolvedPath, queryText, request: { headers } }: Exchange): FileRequest => ({
     ...{ verb, path: (resolvedPath as ResolvedPath).path, queryText, headers, headersOf },
   });
+  /** Says whether a request is a WebSocket handshake that the loaded group takes. */
+  function opensSocket({ request }: Exchange, name: string): boolean {
+    if (request.upgradeHead === undefined) return false;
+    const group = groups.find(name);
+    if (group === undefined || isPromise(group)) return false;
+    return Array.from(group.operations.values()).some(({ mount }) => mount?.upgrade !== undefined);
+  }
   /** Sends the file that the path names. Does nothing when there is none. */
   const serveFile: Step = (exchange) =>
-    isHandshake(exchange) && takesHandshakes(groups.find(FALLBACK))
-      ? undefined
-      : send(exchange, () => files.find(requestOf(exchange)));
+    opensSocket(exchange, FALLBACK) ? undefined : send(exchange, () => files.find(requestOf(exchange)));
   const servePage: Step = (exchange) => send(exchange, () => files.findPage(requestOf(exchange)));
 
   return {
@@ -71,7 +76,7 @@ export function createFileSteps({ files, groups, respond }: StepParts, headersOf
         );
       if (group !== undefined && !isRoot(group.name) && group.name !== FALLBACK) return undefined;
       if (group !== undefined && hasLiteralRoute(group, verb, location.slugs)) return undefined;
-      if (isHandshake(exchange) && takesHandshakes(group)) return undefined;
+      if (opensSocket(exchange, location.groupInUrl)) return undefined;
       const outcome = serveFile(exchange);
       if (outcome !== undefined || group !== undefined || groups.find(FALLBACK) !== undefined) return outcome;
       return files.hasFallback ? servePage(exchange) : undefined;
@@ -84,13 +89,6 @@ function withLooks(looks: number, find: () => Answer | undefined): Answer | unde
   const answer = find();
   if (answer?.body.kind !== 'file' || looks === 1) return answer;
   return { ...answer, body: { ...answer.body, findAgain: () => withLooks(looks - 1, find) } };
-}
-
-const isHandshake = ({ request }: Exchange): boolean => request.upgradeHead !== undefined;
-
-function takesHandshakes(group: ReturnType<Groups['find']>): boolean {
-  if (group === undefined || isPromise(group)) return false;
-  return Array.from(group.operations.values()).some(({ mount }) => mount?.upgrade !== undefined);
 }
 
 function hasLiteralRoute({ routes }: Group, verb: string, slugs: readonly string[]): boolean {
